@@ -1,0 +1,32 @@
+// Files: whole reads, memory maps, and writes that never leave half a file.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bevel {
+
+/// A read-only memory map; the bytes live as long as the object (hold it through a shared_ptr).
+class MappedFile {
+public:
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  ~MappedFile();
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+Result<std::string> readFile(const std::string& path);
+/// Writes to a temporary file beside `path`, then renames it over `path`.
+Status writeFile(const std::string& path, std::string_view content);
+Status writeFile(const std::string& path, std::span<const std::byte> content);
+
+} // namespace bevel
