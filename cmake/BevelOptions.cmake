@@ -34,7 +34,7 @@ if(BEVEL_MOLD)
 endif()
 
 add_library(bevel_flags INTERFACE)
-target_compile_options(bevel_flags INTERFACE -Wall -Wextra)
+target_compile_options(bevel_flags INTERFACE -Wall -Wextra -Wno-invalid-offsetof)
 if(BEVEL_WERROR)
   target_compile_options(bevel_flags INTERFACE -Werror)
 endif()
