@@ -1,0 +1,36 @@
+"""What every Python test shares: where the repository and the built tool are, and how the tool is run."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def tool_path():
+    """The bevel tool under test: $BEVEL, or build/bevel."""
+    path = pathlib.Path(os.environ.get("BEVEL", ROOT / "build" / "bevel")).resolve()
+    if not path.exists():
+        pytest.fail(f"{path} is not built: run ./dev build", pytrace=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def bevel():
+    """Runs the tool: `bevel("run", model, ...)` gives the finished process, with text output."""
+
+    def run(*args, code=0, timeout=300, **options):
+        command = [str(tool_path()), *map(str, args)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
+        if code is not None:
+            assert result.returncode == code, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
+        return result
+
+    return run
