@@ -1,0 +1,48 @@
+// Compiled kernels on disk, so that a model compiles in a moment the second time.
+//
+// One file per kernel in $BEVEL_CACHE_DIR, else $XDG_CACHE_HOME/bevel, else ~/.cache/bevel; BEVEL_CACHE_DIR="" turns the
+// cache off. Files are written atomically and checked (size, hash, key) when read: a damaged one is ignored and replaced.
+// Least recently used files go when the folder exceeds its limit (BEVEL_CACHE_LIMIT_MB, 512 by default).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bevel {
+
+/// 128 bits that stand for everything the code depends on.
+struct CacheKey {
+  uint64_t high = 0, low = 0;
+  std::string hex() const;
+  friend bool operator==(const CacheKey&, const CacheKey&) = default;
+};
+/// Key of a text: the lowered function, target, options, names. The build of this compiler is mixed in.
+CacheKey cacheKey(std::string_view text, uint64_t structuralHash);
+
+class KernelCache {
+public:
+  /// The folder in `dir` (made when first written); "" disables.
+  explicit KernelCache(std::string dir, int64_t limitBytes = 512ll << 20);
+  /// The folder that the environment names.
+  static KernelCache& global();
+  /// Reads the environment again (tests).
+  static std::string directoryFromEnvironment();
+
+  bool enabled() const { return !dir_.empty(); }
+  /// Object bytes stored under the key; nothing when absent or damaged.
+  std::optional<std::string> find(const CacheKey& key) const;
+  /// Stores bytes; failures (full disk, read-only folder) are silent: the cache is only a help.
+  void store(const CacheKey& key, std::string_view bytes);
+  /// Removes the least recently used files until the folder is below its limit.
+  void trim();
+  /// Path of the key's file.
+  std::string path(const CacheKey& key) const;
+
+private:
+  std::string dir_;
+  int64_t limit_;
+};
+
+} // namespace bevel
