@@ -1,0 +1,46 @@
+// The lowering passes, one file each; each file shows a before and an after at its head. The order is in loop/lower.cc.
+#pragma once
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace bevel {
+
+/// Block inits become statements: before the reduction loops where that is provable, else under "at the first step".
+Result<PrimFunc> lowerInit(const PrimFunc& f);
+/// Views made by T.match_buffer inside blocks become accesses of their source.
+Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f);
+/// Buffers allocated by blocks become Alloc statements at the innermost place that keeps their meaning.
+Result<PrimFunc> planAllocations(const PrimFunc& f);
+/// Blocks dissolve: axes are replaced by their values, predicates become If.
+Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f);
+/// Allocated buffers shrink to the region that is touched.
+Result<PrimFunc> compactBuffers(const PrimFunc& f);
+/// Tail predicates leave the statements that only fill register or local tiles.
+Result<PrimFunc> speculatePredicates(const PrimFunc& f);
+/// Loops with a likely() condition split into a main part without it and a tail.
+Result<PrimFunc> partitionLoops(const PrimFunc& f);
+/// Buffers become one-dimensional and dense; the index type is chosen.
+Result<PrimFunc> flattenBuffers(const PrimFunc& f);
+/// Vectorised loops become vector statements with masks.
+Result<PrimFunc> vectorizeLoops(const PrimFunc& f);
+/// Unrolled loops (explicit, and small ones under pragma_auto_unroll_max_step) become sequences.
+Result<PrimFunc> unrollLoops(const PrimFunc& f);
+/// Loop-invariant conditions and lets move out of loops.
+Result<PrimFunc> hoistInvariants(const PrimFunc& f);
+/// Statements without effect disappear.
+Result<PrimFunc> removeNoOp(const PrimFunc& f);
+/// Conditions, indices and extents simplified under what is known at their place.
+Result<PrimFunc> simplifyPass(const PrimFunc& f);
+/// Checks register buffers and brings them into slot form.
+Result<PrimFunc> shapeRegisters(const PrimFunc& f);
+/// Small float formats compute in float32; sub-byte integers become bytes and shifts.
+Result<PrimFunc> lowerScalarTypes(const PrimFunc& f);
+/// Floor division and the like become what machines have.
+Result<PrimFunc> lowerArithmetic(const PrimFunc& f);
+/// Buffers whose lives do not overlap share memory.
+Result<PrimFunc> rewriteStorage(const PrimFunc& f);
+/// Global allocations get their place in the kernel's workspace.
+Result<PrimFunc> planWorkspace(const PrimFunc& f);
+
+} // namespace bevel
