@@ -1,8 +1,9 @@
 // Compiled kernels on disk, so that a model compiles in a moment the second time.
 //
-// One file per kernel in $BEVEL_CACHE_DIR, else $XDG_CACHE_HOME/bevel, else ~/.cache/bevel; BEVEL_CACHE_DIR="" turns the
-// cache off. Files are written atomically and checked (size, hash, key) when read: a damaged one is ignored and replaced.
-// Least recently used files go when the folder exceeds its limit (BEVEL_CACHE_LIMIT_MB, 512 by default).
+// One file per kernel in $BEVEL_CACHE_DIR, else $XDG_CACHE_HOME/bevel, else ~/.cache/bevel;
+// BEVEL_CACHE_DIR="" turns the cache off. Files are written atomically and checked (size, hash, key) when
+// read: a damaged one is ignored and replaced. Least recently used files go when the folder exceeds its limit
+// (BEVEL_CACHE_LIMIT_MB, 512 by default).
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // Machine code for lowered tensor programs, by LLVM. No LLVM type appears here.
 //
-// Input is the flat form (loop/lower.h): 1-D dense buffers, explicit vectors, `parallel` loops, Alloc of scopes
-// "local" and "register" only. Each function becomes a C symbol of its name with the signature `bevel_kernel`
-// (runtime/abi/kernel.h). Attributes of a PrimFunc that matter here:
+// Input is the flat form (loop/lower.h): 1-D dense buffers, explicit vectors, `parallel` loops, Alloc of
+// scopes "local" and "register" only. Each function becomes a C symbol of its name with the signature
+// `bevel_kernel` (runtime/abi/kernel.h). Attributes of a PrimFunc that matter here:
 //   "may_alias"      1: its buffers may overlap (default: they do not)
 //   "fast_math"      1: reassociation, no NaN or infinity care, approximate division
-//   "auto_vectorize" 1: LLVM's loop and SLP vectorisers run (default: only for functions without explicit vectors)
+//   "auto_vectorize" 1: LLVM's loop and SLP vectorisers run (default: only for functions without explicit
+//   vectors)
 #pragma once
 
 #include "ir/graph.h"
@@ -43,10 +44,11 @@ struct CompileStats {
   double seconds = 0; // wall time
 };
 
-/// Relocatable ELF objects for the target, one a kernel, in order. Compiled on several threads; the bytes do not depend
-/// on how many. kUnsupported names a construct that has no machine form, with the node.
+/// Relocatable ELF objects for the target, one a kernel, in order. Compiled on several threads; the bytes do
+/// not depend on how many. kUnsupported names a construct that has no machine form, with the node.
 Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> kernels, const Target& target,
-                                                const CompileOptions& options = {}, CompileStats* stats = nullptr);
+                                                const CompileOptions& options = {},
+                                                CompileStats* stats = nullptr);
 
 /// LLVM's view of one kernel as text: before and after the passes, and assembly. For people and tests.
 enum class LlvmStage : uint8_t { kEmitted, kOptimized, kAssembly };
@@ -63,7 +65,8 @@ public:
 
 /// Compiles for `target`, which this machine must be able to run (kUsage otherwise), and links in memory.
 /// GDB sees the kernels; perf too when BEVEL_PERF=1 is set.
-Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels, const Target& target,
-                                                    const CompileOptions& options = {}, CompileStats* stats = nullptr);
+Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels,
+                                                    const Target& target, const CompileOptions& options = {},
+                                                    CompileStats* stats = nullptr);
 
 } // namespace bevel

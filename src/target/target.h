@@ -1,4 +1,5 @@
-// What code is generated for: instruction set, registers, caches, cores. A target is plain data with a text form.
+// What code is generated for: instruction set, registers, caches, cores. A target is plain data with a text
+// form.
 #pragma once
 
 #include "base/dtype.h"
@@ -13,16 +14,19 @@ namespace bevel {
 
 /// A CPU. Made from a row of target/targets.def, from the machine we run on, or from text.
 struct Target {
-  std::string name;                  // row of the table it derives from: "x86-64-v3"
-  std::string triple;                // "x86_64-unknown-linux-gnu"
-  std::string cpu;                   // LLVM's -mcpu
-  std::vector<std::string> features; // LLVM's feature names beyond those of the cpu, "+f16c" or "-avx512f"; sorted
-  int vectorBits = 128;              // preferred vector register width
+  std::string name;   // row of the table it derives from: "x86-64-v3"
+  std::string triple; // "x86_64-unknown-linux-gnu"
+  std::string cpu;    // LLVM's -mcpu: which instructions exist
+  std::string tune;   // LLVM's -mtune: which are fast; empty: as cpu
+  std::vector<std::string>
+      features;         // LLVM's feature names beyond those of the cpu, "+f16c" or "-avx512f"; sorted
+  int vectorBits = 128; // preferred vector register width
   int numVectorRegs = 16;
   bool fma = false;    // fused multiply-add in vector registers
   bool f16c = false;   // vector conversion fp16 <-> fp32
   bool avx512 = false; // AVX-512 F, BW, DQ, VL: 32 registers and masked instructions
-  int64_t l1 = 32 << 10, l2 = 512 << 10, l3 = 8 << 20; // data cache bytes; l1, l2 per core, l3 shared; 0: none
+  int64_t l1 = 32 << 10, l2 = 512 << 10,
+          l3 = 8 << 20; // data cache bytes; l1, l2 per core, l3 shared; 0: none
   int cores = 1;
   int cacheLine = 64;
 
