@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,15 +84,20 @@ public:
 
   class Iterator {
   public:
+    using iterator_category = std::forward_iterator_tag;
     using value_type = T;
     using difference_type = ptrdiff_t;
+    using pointer = const T*;
+    using reference = const T&;
+    Iterator() = default;
     explicit Iterator(const NodeRef* p) : p_(p) {}
     const T& operator*() const { return static_cast<const T&>(static_cast<const RefBase&>(*p_)); }
     Iterator& operator++() { ++p_; return *this; }
+    Iterator operator++(int) { return Iterator(p_++); }
     bool operator==(const Iterator&) const = default;
 
   private:
-    const NodeRef* p_;
+    const NodeRef* p_ = nullptr;
   };
 
   size_t size() const { return items_.size(); }

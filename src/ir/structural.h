@@ -10,6 +10,13 @@
 
 namespace bevel {
 
+/// Nodes whose identity is the object: scalar and graph variables.
+inline bool isVariable(const Node& n) { return n.kind == Kind::kVar || n.kind == Kind::kGraphVar; }
+/// Whether a DEF child of this parent also binds the variables of its shape or type that nothing has bound yet.
+inline bool bindsPattern(Kind parent) {
+  return parent == Kind::kPrimFunc || parent == Kind::kMatchBuffer || parent == Kind::kFunction || parent == Kind::kMatchCast;
+}
+
 /// Calls f(child, role) for every direct child (list items one by one, nulls skipped), in field order. The `type` of graph
 /// expressions is visited only where the kind lists it.
 void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f);
