@@ -51,7 +51,11 @@ def scale_linears(model):
     """LeCun initialisation: without it, attention of a random transformer averages its input away."""
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2 and "embed" not in name and "wte" not in name and "wpe" not in name:
-            fan_in = parameter.shape[0] if "c_attn" in name or "c_fc" in name or "c_proj" in name else parameter.shape[1]
+            fan_in = (
+                parameter.shape[0]
+                if "c_attn" in name or "c_fc" in name or "c_proj" in name
+                else parameter.shape[1]
+            )
             nn.init.normal_(parameter, 0.0, fan_in**-0.5)
         elif parameter.dim() == 1 and "bias" in name:
             nn.init.normal_(parameter, 0.0, 0.1)
@@ -94,11 +98,21 @@ TEXT_NAMES = ["input_ids", "attention_mask", "token_type_ids"]
 def bert(hidden, layers, heads, intermediate, vocabulary, length):
     def make():
         config = transformers.BertConfig(
-            vocab_size=vocabulary, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads,
-            intermediate_size=intermediate, attn_implementation="eager",
+            vocab_size=vocabulary,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=intermediate,
+            attn_implementation="eager",
         )
         model = TextEncoder(scale_linears(transformers.BertModel(config))).eval()
-        return model, text_inputs(vocabulary, 1, length), TEXT_NAMES, ["last_hidden_state", "pooler_output"], {}
+        return (
+            model,
+            text_inputs(vocabulary, 1, length),
+            TEXT_NAMES,
+            ["last_hidden_state", "pooler_output"],
+            {},
+        )
 
     return make
 
@@ -185,8 +199,14 @@ def main():
         model, inputs, input_names, output_names, axes = MODELS[args.name]()
     with torch.no_grad():
         torch.onnx.export(
-            model, inputs, args.out, input_names=input_names, output_names=output_names, dynamic_axes=axes,
-            opset_version=OPSET, dynamo=False,
+            model,
+            inputs,
+            args.out,
+            input_names=input_names,
+            output_names=output_names,
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
         )
 
 

@@ -25,7 +25,9 @@ def main():
         entry = known[label]
         threshold = config["thresholds"].get(name, config["medium_confidence_threshold"])
         description, mime = quoted(entry["description"] or label), quoted(entry["mime_type"] or "")
-        lines.append(f"MAGIKA_LABEL({quoted(label)}, {description}, {mime}, {int(entry['is_text'])}, {threshold}f)")
+        lines.append(
+            f"MAGIKA_LABEL({quoted(label)}, {description}, {mime}, {int(entry['is_text'])}, {threshold}f)"
+        )
     OUT.write_text("\n".join(lines) + "\n")
 
 

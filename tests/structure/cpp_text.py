@@ -38,7 +38,9 @@ def is_function(header):
     if "(" not in header:
         return False
     before = header.split("(", 1)[0]
-    if CONTAINER.search(re.sub(r"\btemplate\s*<[^()]*>", "", before)) and not re.search(r"\)\s*(const|noexcept)?\s*$", header):
+    if CONTAINER.search(re.sub(r"\btemplate\s*<[^()]*>", "", before)) and not re.search(
+        r"\)\s*(const|noexcept)?\s*$", header
+    ):
         return False
     return not re.search(r"=\s*$", header)
 

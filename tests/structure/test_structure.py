@@ -80,7 +80,9 @@ def test_layers_include_downwards():
 
 
 def test_upward_include_is_found():
-    wrong = wrong_includes(SOURCE / "ir" / "node.cc", '#include "ir/node.h"\n#include "sched/schedule.h"\n', layer_table())
+    wrong = wrong_includes(
+        SOURCE / "ir" / "node.cc", '#include "ir/node.h"\n#include "sched/schedule.h"\n', layer_table()
+    )
     assert wrong == ["src/ir/node.cc:2: ir must not include sched/schedule.h"]
 
 
@@ -105,9 +107,17 @@ def test_heavy_headers_stay_where_they_belong():
 
 
 def test_file_size():
-    counted = [path for path in [*sources(), *tracked("tests", "scripts", "bench")] if path.suffix in {".cc", ".h", ".c", ".py"}]
+    counted = [
+        path
+        for path in [*sources(), *tracked("tests", "scripts", "bench")]
+        if path.suffix in {".cc", ".h", ".c", ".py"}
+    ]
     assert counted
-    long = {str(path.relative_to(ROOT)): count for path in counted if (count := len(path.read_text().splitlines())) > FILE_LIMIT}
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in counted
+        if (count := len(path.read_text().splitlines())) > FILE_LIMIT
+    }
     assert not long, f"more than {FILE_LIMIT} lines: {long}"
 
 
@@ -128,8 +138,8 @@ def test_function_size():
         ("namespace a {\nint f(int x) {\n  if (x) {\n  }\n  return 0;\n}\n}\n", [(2, 6)]),
         ("struct A {\n  A() : x{1}, y(2) {\n  }\n  int x, y;\n};\n", [(2, 2), (2, 3)]),
         ("const T t[] = {\n  {1},\n  {f(2)},\n};\n", []),
-        ('auto s = "{";  // {\nint g() { return \'{\'; }\n', [(2, 2)]),
-        ("template <class T>\nstruct B {\n T h() const {\n return 1\'000;\n }\n};\n", [(3, 5)]),
+        ("auto s = \"{\";  // {\nint g() { return '{'; }\n", [(2, 2)]),
+        ("template <class T>\nstruct B {\n T h() const {\n return 1'000;\n }\n};\n", [(3, 5)]),
         ("struct S* make(int) {\n}\n", [(1, 2)]),
     ],
 )
@@ -156,11 +166,15 @@ def installed_names():
     packages = re.search(r"PACKAGES=\((.*?)\)", setup, re.DOTALL).group(1).split()
     names = [entry.split(":")[0] for entry in packages]
     for path in sorted((ROOT / "scripts").glob("requirements-*.txt")):
-        names += [line.split("==")[0] for line in path.read_text().splitlines() if line and not line.startswith("#")]
+        names += [
+            line.split("==")[0] for line in path.read_text().splitlines() if line and not line.startswith("#")
+        ]
     return names
 
 
 def test_dependencies_are_documented():
     words = set(re.findall(r"`([^`]+)`", (ROOT / "docs" / "dependencies.md").read_text()))
-    missing = sorted({name for name in installed_names() if name.lower() not in {word.lower() for word in words}})
+    missing = sorted(
+        {name for name in installed_names() if name.lower() not in {word.lower() for word in words}}
+    )
     assert not missing, f"not in docs/dependencies.md: {missing}"
