@@ -1,0 +1,96 @@
+// The schedule: a tensor program (or a module of them) and the steps taken on it so far.
+//
+//     BEVEL_TRY(Schedule sch, Schedule::create(matmul));
+//     BEVEL_TRY(BlockRV block, sch.getSblock("C"));
+//     BEVEL_TRY(auto loops, sch.getLoops(block));
+//     BEVEL_TRY(auto tiles, sch.split(loops[1], {std::nullopt, 32}));
+//     BEVEL_CHECK(sch.vectorize(tiles[1]));
+//     sch.func();            the program now
+//     sch.trace().str();     what was done, as text
+//
+// The program is immutable and every step replaces it by path copy; so copying a schedule is cheap, and a step that fails leaves
+// it unchanged. Handles stay valid while the loop or block they name survives. Not thread safe; copies are independent.
+#pragma once
+
+#include "sched/trace.h"
+
+namespace bevel {
+
+class Schedule {
+public:
+  /// A schedule of one tensor program; its name is its global_symbol, or "main". Fails (kInvalid) when it is not in block
+  /// form: the body must be the realization of one root block, block names and loop variables unique, declared accesses right.
+  static Result<Schedule> create(PrimFunc f, uint64_t seed = 0);
+  /// All tensor programs of a module; works on "main", or the only one.
+  static Result<Schedule> create(Module m, uint64_t seed = 0);
+
+  /// The program being worked on; for a module, the function that work_on chose.
+  const PrimFunc& func() const { return functions_[size_t(current_)].func; }
+  /// The whole module with the scheduled functions.
+  Module mod() const;
+  const Trace& trace() const { return trace_; }
+  /// Program and trace as text.
+  std::string show() const;
+
+  // The steps: one method each, from steps.def, with the arguments of the text in order.
+#define STEP(Struct, method, Results, ...) Result<Results> method(__VA_ARGS__);
+#include "sched/steps/steps.def"
+#undef STEP
+
+  /// Any step in generic form: arguments are taken from it, results (fresh handles) are returned.
+  Result<StepValue> run(const StepRef& step);
+  /// By name: positional and named arguments, as other languages call it.
+  Result<StepValue> call(std::string_view step, const std::vector<StepValue>& args,
+                         const std::vector<std::pair<std::string, StepValue>>& named = {});
+
+  /// What a handle stands for now; fails (kIllegal) when it is gone.
+  Result<BlockRealize> get(BlockRV block) const;
+  Result<For> get(LoopRV loop) const;
+  Result<int64_t> get(ExprRV value) const;
+  Result<int64_t> get(const IntArg& value) const; // None is an error
+  /// The block's name and the loop's variable, without looking whether they are still there.
+  Result<std::string> nameOf(BlockRV block) const;
+  Result<Var> varOf(LoopRV loop) const;
+
+  /// Name of a handle in printed text, as parsed; for Trace.
+  void setHandleNames(const std::vector<RV>& handles, const std::vector<std::string>& names);
+  void seed(uint64_t value) { random_ = value; }
+
+  // For steps (sched/steps/).
+  BlockRV addBlock(std::string name);
+  LoopRV addLoop(Var var);
+  ExprRV addValue(int64_t value);
+  /// Replaces the program of the function worked on.
+  void setFunc(PrimFunc f) { functions_[size_t(current_)].func = std::move(f); }
+  /// The handles of a block that was renamed follow it.
+  void renameBlock(const std::string& from, const std::string& to);
+  /// Next number of the schedule's own generator (SplitMix64).
+  uint64_t nextRandom();
+  const std::string& funcName() const { return functions_[size_t(current_)].name; }
+  Status workOnFunction(std::string_view name);
+  /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then records the step.
+  Status execute(const Ref<StepNode>& step);
+
+private:
+  struct Entry { // what a handle stands for
+    RVKind kind;
+    int32_t func;
+    NodeRef node;      // StringImm of the block's name, or the loop's Var
+    int64_t value = 0; // of kExpr
+  };
+  struct Function {
+    std::string name;
+    PrimFunc func;
+  };
+  Result<const Entry*> entry(RV rv) const;
+  Status focus(const StepNode& step);
+
+  Module module_; // null for a schedule of one function
+  std::vector<Function> functions_;
+  int32_t current_ = 0;
+  std::vector<Entry> entries_;
+  Trace trace_;
+  uint64_t random_ = 0;
+};
+
+} // namespace bevel
