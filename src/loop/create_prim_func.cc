@@ -1,0 +1,232 @@
+// Tensor expressions to a tensor program.
+//
+// 1. Order the operations, producers first. 2. Each compute becomes a loop nest around one block; a reduction gets reduce
+// axes and an init. 3. An extern statement becomes an opaque block; a scan, a loop over time around its updates.
+// 4. Tensors that are not arguments become allocations of the root block.
+//
+//   B = compute((n,), A[i] * 2)      →     for i in range(n):
+//                                            with T.sblock("B"):
+//                                              v_i = T.axis.spatial(n, i)
+//                                              B[v_i] = A[v_i] * 2
+#include "ir/structural.h"
+#include "loop/regions.h"
+#include "loop/te.h"
+
+#include <algorithm>
+#include <set>
+
+namespace bevel::te {
+namespace {
+
+Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loops, const Array<Expr>& values) {
+  Stmt body = make<const BlockRealizeNode>(values, boolImm(true), block);
+  for (size_t i = loops.size(); i-- > 0;)
+    body = make<const ForNode>(loops[i].first, loops[i].second->min, loops[i].second->extent, ForKind::kSerial, body);
+  return body;
+}
+
+class Translator {
+public:
+  PrimFunc run(const std::vector<Tensor>& args, Dict attrs) {
+    for (const Tensor& t : args) visit(t.op);
+    std::vector<Stmt> body;
+    for (const Operation& op : order_)
+      if (!inScan_.count(op.get())) body.push_back(statement(op));
+    auto root = make<BlockNode>("root");
+    Array<Var> params;
+    Array<Buffer> buffers;
+    std::unordered_set<const Node*> isParam;
+    for (const Tensor& t : args) {
+      params.push_back(t.buffer()->data);
+      buffers.push_back(t.buffer());
+      isParam.insert(t.buffer()->data.get());
+    }
+    for (const Operation& op : order_)
+      for (const Buffer& b : op->outputs)
+        if (!isParam.count(b->data.get()) && !stateOf_.count(b->data)) root->allocs.push_back(b);
+    root->body = seq(body);
+    Stmt realize = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
+    realize = replaceBuffers(realize, stateOf_);
+    addScalarParams(params, buffers, realize);
+    PrimFunc f = make<const PrimFuncNode>(params, buffers, realize, attrs);
+    return withDetectedAccess(freshen(f));
+  }
+
+private:
+  void visit(const Operation& op) {
+    if (!seen_.insert(op.get()).second) return;
+    for (const Tensor& t : op->inputs) visit(t.op);
+    if (op->kind == OpKind::kScan) claimUpdates(op);
+    if (op->kind != OpKind::kPlaceholder) order_.push_back(op);
+  }
+
+  // Operations that a scan's update computes from its states run inside its loop; states stand for the scan's results.
+  void claimUpdates(const Operation& scan) {
+    for (size_t i = 0; i < scan->states.size(); ++i) stateOf_.emplace(scan->states[i].buffer()->data, scan->outputs[i]);
+    std::unordered_set<const Object*> states;
+    for (const Tensor& s : scan->states) states.insert(s.op.get());
+    std::unordered_map<const Object*, bool> dependsOn;
+    auto depends = [&](auto&& self, const Operation& op) -> bool {
+      if (states.count(op.get())) return true;
+      if (auto it = dependsOn.find(op.get()); it != dependsOn.end()) return it->second;
+      bool any = false;
+      for (const Tensor& t : op->inputs) any |= self(self, t.op);
+      return dependsOn[op.get()] = any;
+    };
+    for (const Operation& op : order_)
+      if (depends(depends, op)) inScan_.insert(op.get()), scanBody_[scan.get()].push_back(op);
+    for (size_t i = 0; i < scan->update.size(); ++i) {
+      const Tensor& u = scan->update[i];
+      if (inScan_.insert(u.op.get()).second) scanBody_[scan.get()].push_back(u.op); // does not read a state
+      stateOf_.emplace(u.buffer()->data, scan->outputs[i]); // an update writes the scan's result in place
+    }
+  }
+
+  Stmt statement(const Operation& op) {
+    switch (op->kind) {
+    case OpKind::kCompute: return computeNest(op, nullptr);
+    case OpKind::kExtern: return externBlock(op);
+    case OpKind::kScan: return scanLoops(op);
+    case OpKind::kPlaceholder: break;
+    }
+    return seq({});
+  }
+
+  std::string uniqueName(const std::string& base) {
+    std::string name = base.empty() ? "block" : base;
+    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    return name;
+  }
+
+  // Loops, axes and bindings of one block. `time`: value of axis 0 given from outside (inside a scan).
+  Stmt computeNest(const Operation& op, const Var& time) {
+    auto block = make<BlockNode>(uniqueName(op->name));
+    block->annotations = op->attrs;
+    std::vector<std::pair<Var, Range>> loops;
+    Array<Expr> values;
+    VarMap axisOf;
+    const auto* reduction = op->body[0].as<ReduceNode>();
+    Array<IterVar> axes = op->axes;
+    if (reduction) axes.append(reduction->axes);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const IterVar& a = axes[i];
+      Var v = var("v_" + a->var->name, a->var->dtype);
+      axisOf.emplace(a->var, v);
+      bool fixed = i == 0 && time;
+      IterType type = fixed ? IterType::kOpaque : a->type;
+      block->iters.push_back(make<const IterVarNode>(a->domain, v, type));
+      if (fixed) {
+        values.push_back(time);
+        continue;
+      }
+      Var loopVar = var(a->var->name, a->var->dtype);
+      loops.emplace_back(loopVar, a->domain);
+      values.push_back(loopVar);
+    }
+    Array<Expr> indices;
+    for (const IterVar& a : op->axes) indices.push_back(axisOf.at(a->var));
+    if (reduction) reduceBody(*block, op, *reduction, axisOf, indices);
+    else {
+      std::vector<Stmt> stores;
+      for (size_t i = 0; i < op->body.size(); ++i) stores.push_back(store(op->outputs[i], substitute(op->body[i], axisOf), indices));
+      block->body = seq(stores);
+    }
+    return blockNest(block, loops, values);
+  }
+
+  void reduceBody(BlockNode& block, const Operation& op, const ReduceNode& r, const VarMap& axisOf, const Array<Expr>& indices) {
+    const CombinerNode& c = *r.combiner;
+    std::vector<Stmt> init, stores;
+    VarMap operands;
+    for (size_t i = 0; i < c.result.size(); ++i) {
+      init.push_back(store(op->outputs[i], r.init.empty() ? c.identity[i] : substitute(r.init[i], axisOf), indices));
+      operands.emplace(c.lhs[i], load(op->outputs[i], indices));
+      operands.emplace(c.rhs[i], substitute(r.source[i], axisOf));
+    }
+    std::vector<Expr> results;
+    for (const Expr& e : c.result) results.push_back(substitute(e, operands));
+    Stmt update;
+    if (results.size() == 1) update = store(op->outputs[0], results[0], indices);
+    else { // all results are computed before any is stored
+      std::vector<Var> temps;
+      for (size_t i = 0; i < results.size(); ++i) {
+        temps.push_back(var("t" + std::to_string(i), results[i]->dtype));
+        stores.push_back(store(op->outputs[i], temps[i], indices));
+      }
+      update = seq(stores);
+      for (size_t i = results.size(); i-- > 0;) update = make<const LetStmtNode>(temps[i], results[i], update);
+    }
+    if (r.condition) update = make<const IfNode>(substitute(r.condition, axisOf), update);
+    block.init = seq(init);
+    block.body = update;
+  }
+
+  Stmt externBlock(const Operation& op) {
+    auto block = make<BlockNode>(uniqueName(op->name));
+    block->annotations = op->attrs;
+    for (const Tensor& t : op->inputs) block->reads.push_back(fullRegion(t.buffer()));
+    for (const Buffer& b : op->outputs) block->writes.push_back(fullRegion(b));
+    block->body = op->statement;
+    return blockNest(block, {}, {});
+  }
+
+  Stmt scanLoops(const Operation& scan) {
+    std::vector<Stmt> parts;
+    Expr start = scan->init[0].shape()[0];
+    for (size_t i = 0; i < scan->init.size(); ++i) parts.push_back(copyInit(scan, i));
+    Var t = var("t", start->dtype);
+    std::vector<Stmt> steps;
+    for (const Operation& op : scanBody_[scan.get()])
+      steps.push_back(op->kind == OpKind::kCompute ? computeNest(op, t) : statement(op));
+    Expr length = scan->states[0].shape()[0];
+    parts.push_back(make<const ForNode>(t, start, length - start, ForKind::kSerial, seq(steps)));
+    return seq(parts);
+  }
+
+  Stmt copyInit(const Operation& scan, size_t i) {
+    const Tensor& init = scan->init[i];
+    auto block = make<BlockNode>(uniqueName(scan->name + "_init"));
+    std::vector<std::pair<Var, Range>> loops;
+    Array<Expr> values, indices;
+    for (size_t d = 0; d < init.rank(); ++d) {
+      IterVar a = iter("v_i" + std::to_string(d), init.shape()[d], IterType::kSpatial);
+      Var l = var("i" + std::to_string(d), a->var->dtype);
+      block->iters.push_back(a);
+      loops.emplace_back(l, a->domain);
+      values.push_back(l);
+      indices.push_back(a->var);
+    }
+    block->body = store(scan->outputs[i], load(init.buffer(), indices), indices);
+    return blockNest(block, loops, values);
+  }
+
+  // Shape variables that stand alone in no parameter's shape are passed as scalars.
+  void addScalarParams(Array<Var>& params, Array<Buffer>& buffers, const Stmt& body) {
+    std::unordered_set<const Node*> bound;
+    for (const Buffer& b : buffers) {
+      bound.insert(b->data.get());
+      for (const Expr& d : b->shape)
+        if (d.is<VarNode>()) bound.insert(d.get());
+    }
+    std::vector<NodeRef> free = freeVars(body);
+    for (const Buffer& b : buffers)
+      for (const NodeRef& v : freeVars(b)) free.push_back(v);
+    for (const NodeRef& v : free) {
+      if (!v.is<VarNode>() || !bound.insert(v.get()).second) continue;
+      params.push_back(cast<VarNode>(v));
+      buffers.push_back(nullptr);
+    }
+  }
+
+  std::vector<Operation> order_;
+  std::unordered_set<const Object*> seen_, inScan_;
+  std::unordered_map<const Object*, std::vector<Operation>> scanBody_;
+  BufferMap stateOf_;
+  std::set<std::string> names_;
+};
+
+} // namespace
+
+PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs) { return Translator().run(args, std::move(attrs)); }
+
+} // namespace bevel::te
