@@ -64,6 +64,10 @@ def wrong_includes(path, text, table):
     for line, quoted, included in cpp_text.includes(text):
         if not quoted:
             continue
+        if included.startswith("bevel/"):  # the public C API in include/
+            included = included.replace("bevel/abi/", "runtime/abi/").replace(
+                "bevel/runtime.h", "runtime/runtime.h"
+            )
         first, _, rest = included.partition("/")
         if first not in table and (path.parent / included).is_file():
             continue  # a header beside the file
