@@ -1,0 +1,247 @@
+// Arithmetic on symbolic shapes: broadcasting, unification, erasure.
+#include "graph/shape_util.h"
+
+#include "arith/analyzer.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace bevel {
+
+bool provedEqual(Analyzer& analyzer, const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  auto ca = asConst(a), cb = asConst(b);
+  if (ca && cb) return *ca == *cb;
+  return same(a, b) || analyzer.proveEqual(a, b);
+}
+
+Expr product(Analyzer& analyzer, const Array<Expr>& dims, size_t first, size_t last) {
+  Expr p = intImm(1);
+  for (size_t i = first; i < std::min(last, dims.size()); ++i) p = p * dims[i];
+  return asConst(p) ? p : analyzer.simplify(p);
+}
+
+Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, const Array<Expr>& a, const Array<Expr>& b) {
+  const Array<Expr>&longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
+  size_t offset = longer.size() - shorter.size();
+  Array<Expr> out;
+  for (size_t i = 0; i < longer.size(); ++i) {
+    if (i < offset) {
+      out.push_back(longer[i]);
+      continue;
+    }
+    const Expr &x = longer[i], &y = shorter[i - offset];
+    if (isConst(y, 1) || provedEqual(context.analyzer, x, y)) out.push_back(x);
+    else if (isConst(x, 1)) out.push_back(y);
+    else {
+      auto cx = asConst(x), cy = asConst(y);
+      if (cx && cy)
+        return call.invalid(fmt::format("dimensions {} and {} of the inputs cannot be broadcast", *cx, *cy));
+      Expr fits = logicalOr(eq(x, y), logicalOr(eq(x, intImm(1)), eq(y, intImm(1))));
+      BEVEL_CHECK(context.require(fits, call, "dimensions of the inputs cannot be broadcast"));
+      out.push_back(cx ? x : cy ? y : select(eq(x, intImm(1)), y, x));
+    }
+  }
+  return out;
+}
+
+Result<int64_t> normalizeAxis(const OpCall& call, int64_t axis, size_t rank) {
+  if (axis < -int64_t(rank) || axis >= int64_t(rank))
+    return call.invalid(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  return axis < 0 ? axis + int64_t(rank) : axis;
+}
+
+Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector<int64_t>& axes, size_t rank) {
+  std::vector<int64_t> out;
+  for (int64_t a : axes) {
+    BEVEL_TRY(int64_t axis, normalizeAxis(call, a, rank));
+    out.push_back(axis);
+  }
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) return call.invalid("an axis is named twice");
+  return out;
+}
+
+Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings, Analyzer& analyzer) {
+  if (pattern.size() != actual.size())
+    return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", pattern.size(), actual.size()));
+  // Plain variables first, so that composed dimensions find their values.
+  for (size_t i = 0; i < pattern.size(); ++i)
+    if (pattern[i].is<VarNode>() && !bindings.count(cast<VarNode>(pattern[i])))
+      bindings[cast<VarNode>(pattern[i])] = actual[i];
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    Expr expected = substitute(pattern[i], bindings);
+    auto ce = asConst(expected), ca = asConst(actual[i]);
+    if (ce && ca && *ce != *ca)
+      return fail(ErrorCode::kInvalid, fmt::format("dimension {}: {} expected, {} given", i, *ce, *ca));
+  }
+  (void)analyzer;
+  return {};
+}
+
+Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer& analyzer) {
+  if (!pattern || !actual || pattern.is<ObjectTypeNode>()) return {};
+  if (pattern->kind != actual->kind) return fail(ErrorCode::kInvalid, "a value of another kind of type is expected");
+  if (const auto* p = pattern.as<TensorTypeNode>()) {
+    const auto* a = actual.as<TensorTypeNode>();
+    if (!p->dtype.isVoid() && !a->dtype.isVoid() && p->dtype != a->dtype)
+      return fail(ErrorCode::kInvalid, fmt::format("dtype {} expected, {} given", p->dtype.str(), a->dtype.str()));
+    if (p->ndim >= 0 && a->ndim >= 0 && p->ndim != a->ndim)
+      return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", p->ndim, a->ndim));
+    return p->known && a->known ? unifyShape(p->shape, a->shape, bindings, analyzer) : Status{};
+  }
+  if (const auto* p = pattern.as<ShapeTypeNode>()) {
+    const auto* a = actual.as<ShapeTypeNode>();
+    return p->known && a->known ? unifyShape(p->values, a->values, bindings, analyzer) : Status{};
+  }
+  if (const auto* p = pattern.as<TupleTypeNode>()) {
+    const auto* a = actual.as<TupleTypeNode>();
+    if (p->fields_.size() != a->fields_.size()) return fail(ErrorCode::kInvalid, "a tuple of another size is expected");
+    for (size_t i = 0; i < p->fields_.size(); ++i) BEVEL_CHECK(unify(p->fields_[i], a->fields_[i], bindings, analyzer));
+  }
+  return {};
+}
+
+namespace {
+
+bool allKept(const Expr& e, FunctionRef<bool(const Var&)> keep) {
+  return !usesAnyVar(e, [&](const VarNode* v) { return !keep(Var(v)); });
+}
+
+bool allKept(const Array<Expr>& dims, FunctionRef<bool(const Var&)> keep) {
+  for (const Expr& e : dims)
+    if (!allKept(e, keep)) return false;
+  return true;
+}
+
+} // namespace
+
+Type eraseVars(const Type& type, FunctionRef<bool(const Var&)> keep) {
+  if (const auto* t = type.as<TensorTypeNode>(); t && t->known && !allKept(t->shape, keep))
+    return make<const TensorTypeNode>(t->dtype, t->ndim, t->placement);
+  if (const auto* s = type.as<ShapeTypeNode>(); s && s->known && !allKept(s->values, keep))
+    return make<const ShapeTypeNode>(s->ndim);
+  if (const auto* p = type.as<PrimTypeNode>(); p && p->value && !allKept(p->value, keep))
+    return make<const PrimTypeNode>(p->dtype);
+  if (const auto* t = type.as<TupleTypeNode>()) {
+    Array<Type> fields;
+    for (const Type& f : t->fields_) fields.push_back(eraseVars(f, keep));
+    return fields == t->fields_ ? type : Type(make<const TupleTypeNode>(fields));
+  }
+  return type;
+}
+
+namespace {
+
+bool sameDims(const Array<Expr>& a, const Array<Expr>& b, Analyzer& analyzer) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!provedEqual(analyzer, a[i], b[i])) return false;
+  return true;
+}
+
+} // namespace
+
+Result<Type> joinTypes(const Type& a, const Type& b, Analyzer& analyzer) {
+  if (a->kind != b->kind) return fail(ErrorCode::kInvalid, "the branches give values of different kinds");
+  if (const auto* x = a.as<TensorTypeNode>()) {
+    const auto* y = b.as<TensorTypeNode>();
+    if (x->dtype != y->dtype)
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("the branches give tensors of {} and {}", x->dtype.str(), y->dtype.str()));
+    if (x->ndim != y->ndim) return Type(make<const TensorTypeNode>(x->dtype, int64_t(-1)));
+    if (x->known && y->known && sameDims(x->shape, y->shape, analyzer)) return a;
+    return Type(make<const TensorTypeNode>(x->dtype, x->ndim));
+  }
+  if (const auto* x = a.as<ShapeTypeNode>()) {
+    const auto* y = b.as<ShapeTypeNode>();
+    if (x->ndim != y->ndim) return Type(make<const ShapeTypeNode>(int64_t(-1)));
+    return x->known && y->known && sameDims(x->values, y->values, analyzer) ? a : Type(make<const ShapeTypeNode>(x->ndim));
+  }
+  if (const auto* x = a.as<TupleTypeNode>()) {
+    const auto* y = b.as<TupleTypeNode>();
+    if (x->fields_.size() != y->fields_.size()) return fail(ErrorCode::kInvalid, "the branches give different numbers of values");
+    Array<Type> fields;
+    for (size_t i = 0; i < x->fields_.size(); ++i) {
+      BEVEL_TRY(Type f, joinTypes(x->fields_[i], y->fields_[i], analyzer));
+      fields.push_back(std::move(f));
+    }
+    return Type(make<const TupleTypeNode>(fields));
+  }
+  return a;
+}
+
+bool sameType(const Type& a, const Type& b, Analyzer& analyzer) {
+  if (a == b) return true;
+  if (!a || !b || a->kind != b->kind) return false;
+  if (const auto* x = a.as<TensorTypeNode>()) {
+    const auto* y = b.as<TensorTypeNode>();
+    return x->dtype == y->dtype && x->ndim == y->ndim && x->known == y->known && sameDims(x->shape, y->shape, analyzer);
+  }
+  if (const auto* x = a.as<ShapeTypeNode>()) {
+    const auto* y = b.as<ShapeTypeNode>();
+    return x->ndim == y->ndim && x->known == y->known && sameDims(x->values, y->values, analyzer);
+  }
+  if (const auto* x = a.as<TupleTypeNode>()) {
+    const auto* y = b.as<TupleTypeNode>();
+    if (x->fields_.size() != y->fields_.size()) return false;
+    for (size_t i = 0; i < x->fields_.size(); ++i)
+      if (!sameType(x->fields_[i], y->fields_[i], analyzer)) return false;
+    return true;
+  }
+  return same(a, b);
+}
+
+namespace {
+
+void collectVars(const Expr& e, std::vector<Var>& out) {
+  if (asConst(e)) return;
+  walk(e, [&](const NodeRef& n) {
+    if (n.is<VarNode>() && std::find(out.begin(), out.end(), cast<VarNode>(n)) == out.end())
+      out.push_back(cast<VarNode>(n));
+    return true;
+  });
+}
+
+void collectVars(const Type& type, std::vector<Var>& out) {
+  if (const auto* t = type.as<TensorTypeNode>())
+    for (const Expr& e : t->shape) collectVars(e, out);
+  else if (const auto* s = type.as<ShapeTypeNode>())
+    for (const Expr& e : s->values) collectVars(e, out);
+  else if (const auto* p = type.as<PrimTypeNode>(); p && p->value) collectVars(p->value, out);
+  else if (const auto* u = type.as<TupleTypeNode>())
+    for (const Type& f : u->fields_) collectVars(f, out);
+}
+
+} // namespace
+
+std::vector<Var> shapeVars(const Type& type) {
+  std::vector<Var> out;
+  collectVars(type, out);
+  return out;
+}
+
+Type instantiateUnknown(const Type& type, std::vector<Var>& fresh, const std::string& hint) {
+  if (const auto* t = type.as<TensorTypeNode>(); t && !t->known && t->ndim >= 0) {
+    Array<Expr> shape;
+    for (int64_t i = 0; i < t->ndim; ++i) {
+      fresh.push_back(var(hint, kInt64));
+      shape.push_back(fresh.back());
+    }
+    return make<const TensorTypeNode>(t->dtype, std::move(shape), t->placement);
+  }
+  if (const auto* u = type.as<TupleTypeNode>()) {
+    Array<Type> fields;
+    for (const Type& f : u->fields_) fields.push_back(instantiateUnknown(f, fresh, hint));
+    return fields == u->fields_ ? type : Type(make<const TupleTypeNode>(fields));
+  }
+  return type;
+}
+
+FuncType functionType(const Function& function) {
+  Array<Type> params;
+  for (const GraphVar& p : function->params) params.push_back(p->type);
+  return make<const FuncTypeNode>(params, function->result, function->pure);
+}
+
+} // namespace bevel
