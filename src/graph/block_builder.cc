@@ -171,6 +171,8 @@ void BlockBuilder::updateFunction(const GlobalVar& name, GraphExpr function) {
   impl_->module = withFunction(impl_->module, name->name, std::move(function));
 }
 
+void BlockBuilder::removeFunction(const GlobalVar& name) { impl_->module = withoutFunction(impl_->module, name->name); }
+
 void BlockBuilder::beginDataflow() {
   impl_->frame().closeBlock();
   impl_->frame().dataflow = true;

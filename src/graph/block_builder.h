@@ -32,6 +32,7 @@ public:
   /// Adds a finished function; an equal PrimFunc that exists is reused.
   GlobalVar addFunction(const GraphExpr& function, const std::string& nameHint);
   void updateFunction(const GlobalVar& name, GraphExpr function);
+  void removeFunction(const GlobalVar& name);
 
   /// A dataflow block inside a function: bindings outside see only what emitOutput made.
   void beginDataflow();
@@ -79,8 +80,9 @@ public:
   Analyzer& analyzer();
   const Module& module() const;
 
-private:
   struct Impl;
+
+private:
   std::unique_ptr<Impl> impl_;
 };
 

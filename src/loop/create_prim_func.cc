@@ -27,7 +27,7 @@ Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loo
 
 class Translator {
 public:
-  PrimFunc run(const std::vector<Tensor>& args, Dict attrs) {
+  PrimFunc run(const std::vector<Tensor>& args, Dict attrs, Array<Var>* scalars) {
     for (const Tensor& t : args) visit(t.op);
     std::vector<Stmt> body;
     for (const Operation& op : order_)
@@ -48,6 +48,7 @@ public:
     Stmt realize = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
     realize = replaceBuffers(realize, stateOf_);
     addScalarParams(params, buffers, realize);
+    if (scalars) *scalars = params.slice(args.size(), params.size());
     PrimFunc f = make<const PrimFuncNode>(params, buffers, realize, attrs);
     return withDetectedAccess(freshen(f));
   }
@@ -227,6 +228,8 @@ private:
 
 } // namespace
 
-PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs) { return Translator().run(args, std::move(attrs)); }
+PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs, Array<Var>* scalars) {
+  return Translator().run(args, std::move(attrs), scalars);
+}
 
 } // namespace bevel::te

@@ -79,7 +79,8 @@ Expr highest(DType dtype);
 
 /// The tensor program that computes the arguments which are not placeholders from those that are. Parameters in the
 /// order of `args`; tensors between become allocations of the root block. Variables of shapes that no parameter's shape
-/// binds alone become scalar parameters after the buffers. Block names are made unique.
-PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs = nullptr);
+/// binds alone become scalar parameters after the buffers; `scalars` (may be null) gets those variables as the caller
+/// knows them (the function's own are fresh). Block names are made unique.
+PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs = nullptr, Array<Var>* scalars = nullptr);
 
 } // namespace bevel::te

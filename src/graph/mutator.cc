@@ -1,0 +1,153 @@
+// Rewrites graph functions by emitting every binding again.
+#include "graph/mutator.h"
+
+#include "arith/analyzer.h"
+#include "graph/shape_util.h"
+
+namespace bevel {
+
+GraphExpr ExprMutator::fault(Error error) {
+  faults_.push_back(std::move(error));
+  return nullptr;
+}
+
+void ExprMutator::replace(const GraphVar& from, GraphExpr to) { map_[from] = std::move(to); }
+
+GraphExpr ExprMutator::lookup(const GraphExpr& e) const {
+  if (const auto* v = e.as<GraphVarNode>()) return builder.lookupBinding(GraphVar(v));
+  return e;
+}
+
+GraphExpr ExprMutator::visitVar(const GraphVar& v) {
+  auto it = map_.find(v);
+  return it == map_.end() ? GraphExpr(v) : it->second;
+}
+
+GraphExpr ExprMutator::visitExpr(const GraphExpr& e) {
+  switch (e->kind) {
+  case Kind::kGraphVar: return visitVar(cast<GraphVarNode>(e));
+  case Kind::kGraphCall: return visitCall(cast<GraphCallNode>(e));
+  case Kind::kGraphIf: return visitIf(cast<GraphIfNode>(e));
+  case Kind::kTuple: return visitTuple(cast<TupleNode>(e));
+  case Kind::kTupleGet: return visitTupleGet(cast<TupleGetNode>(e));
+  default: return visitLeaf(e);
+  }
+}
+
+GraphExpr ExprMutator::visitCall(const GraphCall& call) {
+  Array<GraphExpr> args;
+  for (const GraphExpr& a : call->args) {
+    GraphExpr arg = visitExpr(a);
+    if (!arg) return nullptr;
+    args.push_back(std::move(arg));
+  }
+  GraphExpr op = visitExpr(call->op);
+  if (!op) return nullptr;
+  if (args == call->args && op == call->op) return call;
+  auto copy = mutableCopy(call);
+  copy->args = std::move(args);
+  copy->op = std::move(op);
+  copy->type = nullptr;
+  return GraphExpr(copy);
+}
+
+GraphExpr ExprMutator::visitTuple(const Tuple& e) {
+  Array<GraphExpr> items;
+  for (const GraphExpr& a : e->items) {
+    GraphExpr item = visitExpr(a);
+    if (!item) return nullptr;
+    items.push_back(std::move(item));
+  }
+  return items == e->items ? e : Tuple(make<const TupleNode>(items));
+}
+
+GraphExpr ExprMutator::visitTupleGet(const TupleGet& e) {
+  GraphExpr tuple = visitExpr(e->tuple);
+  if (!tuple) return nullptr;
+  return tuple == e->tuple ? GraphExpr(e) : GraphExpr(make<const TupleGetNode>(tuple, e->index));
+}
+
+GraphExpr ExprMutator::visitIf(const GraphIf& e) {
+  GraphExpr condition = visitExpr(e->condition);
+  if (!condition) return nullptr;
+  SeqExpr branches[2];
+  for (int k = 0; k < 2; ++k) {
+    builder.beginBranch();
+    GraphExpr result;
+    if (auto ok = visitSeqBody(k == 0 ? e->thenBranch : e->elseBranch, result); !ok) return fault(std::move(ok.error()));
+    auto done = builder.endBranch(result);
+    if (!done) return fault(std::move(done.error()));
+    branches[k] = std::move(*done);
+  }
+  return make<const GraphIfNode>(condition, branches[0], branches[1], e->type);
+}
+
+Status ExprMutator::visitBinding(const VarBinding& binding) {
+  Origin outer = builder.origin();
+  if (binding->value->origin) builder.setOrigin(binding->value->origin);
+  GraphExpr value = visitExpr(binding->value);
+  if (!value) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  GraphVar v = binding->var;
+  if (value != binding->value) {
+    auto type = builder.infer(value);
+    // A variable whose type becomes more precise is replaced; the others keep their identity.
+    if (type && *type && !sameType(*type, v->type, builder.analyzer()) && value.is<GraphCallNode>() && shapeVars(*type).empty()) {
+      v = make<const GraphVarNode>(v->name, *type, v->dataflow);
+      replace(binding->var, v);
+    }
+  }
+  Status status = builder.emitBinding(v, value);
+  builder.setOrigin(std::move(outer));
+  return status;
+}
+
+Status ExprMutator::visitMatchCast(const MatchCast& binding) {
+  GraphExpr value = visitExpr(binding->value);
+  if (!value) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  return builder.emitMatchCast(binding->var, value, binding->pattern);
+}
+
+Status ExprMutator::visitBlock(const BindingBlock& block) {
+  if (block->dataflow) builder.beginDataflow();
+  for (const NodeRef& b : block->bindings)
+    BEVEL_CHECK(b.is<VarBindingNode>() ? visitBinding(cast<VarBindingNode>(b)) : visitMatchCast(cast<MatchCastNode>(b)));
+  if (block->dataflow) builder.endDataflow();
+  return {};
+}
+
+Status ExprMutator::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
+  for (const BindingBlock& block : seq->blocks) BEVEL_CHECK(visitBlock(block));
+  result = visitExpr(seq->body);
+  if (!result) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  return {};
+}
+
+Result<Function> ExprMutator::mutateFunction(const Function& f) {
+  // The function is built under a temporary name and taken out again.
+  builder.beginFunction("_mutated", f->params, f->attrs, f->pure);
+  GraphExpr result;
+  if (auto ok = visitSeqBody(f->body, result); !ok) {
+    builder.abandonFunction();
+    return fail(std::move(ok.error()));
+  }
+  auto name = builder.emitFuncOutput(result);
+  if (!name) return fail(std::move(name.error()));
+  auto made = cast<FunctionNode>(builder.module()->find((*name)->name));
+  builder.removeFunction(*name);
+  if (!faults_.empty()) return fail(faults_.front());
+  auto copy = mutableCopy(made);
+  copy->origin = f->origin;
+  return Function(copy);
+}
+
+Result<Module> ExprMutator::mutateModule() {
+  Module before = builder.module();
+  for (size_t i = 0; i < before->names.size(); ++i) {
+    if (!before->functions[i].is<FunctionNode>()) continue;
+    BEVEL_TRY(Function f, mutateFunction(cast<FunctionNode>(before->functions[i])));
+    builder.updateFunction(before->names[i], f);
+  }
+  return builder.module();
+}
+
+} // namespace bevel
