@@ -1,0 +1,40 @@
+// Values and operations of the reference interpreter.
+#pragma once
+
+#include "ir/expr.h"
+
+#include <vector>
+
+namespace bevel::interp {
+
+/// One lane: integers, bools and wrapped unsigned values in `i`; floats in `f`, already rounded to the dtype.
+struct Lane {
+  int64_t i = 0;
+  double f = 0;
+};
+
+/// A scalar or vector value.
+struct Value {
+  DType dtype;
+  std::vector<Lane> lanes;
+  Value() = default;
+  Value(DType t, Lane x) : dtype(t), lanes(t.lanes, x) {}
+  static Value ofInt(DType t, int64_t v);
+  static Value ofFloat(DType t, double v);
+  int64_t asInt(size_t lane = 0) const { return lanes[lane].i; }
+  bool isTrue(size_t lane = 0) const { return dtype.isFloat() ? lanes[lane].f != 0 : lanes[lane].i != 0; }
+};
+
+/// Wraps to the integer type's width (sign- or zero-extended); bool is != 0.
+int64_t wrapInt(DType t, int64_t v);
+/// Rounds to the float type.
+double roundFloat(DType t, double v);
+
+Value unary(UnaryOp op, const Value& a);
+/// Nothing on division by zero.
+std::optional<Value> binary(BinaryOp op, const Value& a, const Value& b);
+Value castValue(DType t, const Value& v);
+/// Maths intrinsics; nothing for one that is not a function of values.
+std::optional<Value> maths(Intrin op, DType result, const std::vector<Value>& args);
+
+} // namespace bevel::interp
