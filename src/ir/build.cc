@@ -14,7 +14,10 @@ Expr constant(DType dtype, int64_t value) {
 
 Expr constantFloat(DType dtype, double value) {
   if (dtype.lanes > 1) return make<const BroadcastNode>(constantFloat(dtype.scalar(), value), dtype.lanes);
-  if (dtype.isFloat()) return make<const FloatImmNode>(dtype, value);
+  if (dtype.isFloat()) { // the value is one of the dtype's, so that equality and text are exact
+    double rounded = dtype.isIeee(64) ? value : decodeFloat(dtype, encodeFloat(dtype, value, false));
+    return make<const FloatImmNode>(dtype, rounded);
+  }
   return constant(dtype, int64_t(value));
 }
 

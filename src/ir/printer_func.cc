@@ -1,0 +1,171 @@
+// Prints functions and modules.
+#include "ir/printer_impl.h"
+
+#include "ir/build.h"
+#include "ir/structural.h"
+
+namespace bevel::detail {
+
+/// A root block that only holds the function's body and buffers is not written (`s_tir=True` says that it is
+/// there).
+bool isPlainRoot(const Stmt& body) {
+  auto* realize = body.as<BlockRealizeNode>();
+  if (!realize || !realize->block || !isConst(realize->predicate, 1)) return false;
+  const BlockNode& b = *realize->block;
+  return b.name == "root" && b.iters.empty() && realize->values.empty() && b.matches.empty() &&
+         b.reads.empty() && b.writes.empty() && !b.annotations && !b.init && b.body;
+}
+
+bool Printer::simpleBuffer(const Buffer& b) const {
+  if (!b->strides.empty() || b->elemOffset || b->alignment != 64 || b->offsetFactor != 0 ||
+      !b->axisSeparators.empty())
+    return false;
+  for (const Expr& e : b->shape) {
+    if (!e) return false;
+    for (const NodeRef& v : freeVars(e))
+      if (!names_.find(v.get())) return false;
+  }
+  return true;
+}
+
+void Printer::funcAttrs(const char* prefix, const Dict& attrs, bool& any) {
+  if (!attrs) return;
+  Dict rest = attrs;
+  if (isConst(cast<ExprNode>(attr(attrs, "private")), 1)) rest = withAttr(attrs, "private", nullptr);
+  if (rest->keys.empty() && !(rest == attrs)) return;
+  line(std::string(prefix) + ".func_attr("), dictText(rest), put(")");
+  any = true;
+}
+
+void Printer::primFunc(const PrimFunc& f, const std::string& given) {
+  std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
+  bool root = isPlainRoot(f->body);
+  bool isPrivate = attrInt(f->attrs, "private") == 1;
+  std::string flags = isPrivate ? "private=True" : "";
+  if (root) flags += flags.empty() ? "s_tir=True" : ", s_tir=True";
+  if (!out_.empty() || indent_) line();
+  put("@T.prim_func" + (flags.empty() ? "" : "(" + flags + ")"));
+  line("def ");
+  Mark mark(*this, f);
+  put(name + "(");
+  names_.push();
+  auto bufferOf = [&](size_t i) { return i < f->buffers.size() ? f->buffers[i] : Buffer(); };
+  for (size_t i = 0; i < f->params.size(); ++i) // scalars first: shapes may name them
+    if (!bufferOf(i)) names_.define(f->params[i].get(), f->params[i]->name);
+  std::vector<size_t> matched;
+  for (size_t i = 0; i < f->params.size(); ++i) {
+    if (i) put(", ");
+    const Var& p = f->params[i];
+    Buffer b = bufferOf(i);
+    if (!b) {
+      put(*names_.find(p.get()) + ": " + (p->dtype.isHandle() ? handleType(*p) : "T." + p->dtype.str()));
+      continue;
+    }
+    if (simpleBuffer(b)) {
+      defineBuffer(b);
+      put(bufferName(b) + ": T.Buffer(");
+      bufferArgs(b);
+      put(")");
+      continue;
+    }
+    matched.push_back(i);
+    std::string handle = "var_" + b->name;
+    put(p == b->data ? handle : names_.define(p.get(), p->name == b->name ? handle : p->name));
+    put(": T.handle");
+  }
+  put("):");
+  ++indent_;
+  for (size_t i : matched) {
+    Buffer b = bufferOf(i);
+    symbols(b);
+    std::string handle = f->params[i] == b->data ? "var_" + b->name : *names_.find(f->params[i].get());
+    defineBuffer(b);
+    line(bufferName(b) + " = T.match_buffer(" + handle + ", "), bufferArgs(b), put(")");
+  }
+  bool any = false;
+  funcAttrs("T", f->attrs, any);
+  if (!f->result.isVoid()) line("T.func_result(" + quoted(f->result.str()) + ")");
+  if (root) {
+    const BlockNode& block = *f->body.as<BlockRealizeNode>()->block;
+    for (const Buffer& b : block.allocs)
+      symbols(b), defineBuffer(b), line(bufferName(b) + " = T.sblock_alloc_buffer("), bufferArgs(b), put(")");
+    stmt(block.body, true);
+  } else
+    stmt(f->body, true);
+  --indent_;
+  names_.pop();
+}
+
+void Printer::function(const Function& f, const std::string& given) {
+  std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
+  bool isPrivate = attrInt(f->attrs, "private") == 1;
+  std::string flags = isPrivate ? "private=True" : "";
+  if (!f->pure) flags += flags.empty() ? "pure=False" : ", pure=False";
+  if (!out_.empty() || indent_) line();
+  put("@R.function" + (flags.empty() ? "" : "(" + flags + ")"));
+  line("def ");
+  Mark mark(*this, f);
+  names_.push();
+  std::vector<Var> symbolic;
+  for (const GraphVar& p : f->params)
+    if (p && p->type)
+      for (const NodeRef& v : freeVars(p->type))
+        if (v.is<VarNode>() && !names_.find(v.get())) {
+          names_.define(v.get(), v.as<VarNode>()->name);
+          symbolic.push_back(cast<VarNode>(v));
+        }
+  put(name + "(");
+  quoteSymbols_ = true;
+  commaList(f->params, [&](const GraphVar& p) {
+    if (!p) return put("None");
+    put(names_.define(p.get(), p->name));
+    if (p->type) put(": "), type(p->type);
+  });
+  put(")");
+  if (f->result) put(" -> "), type(f->result);
+  quoteSymbols_ = false;
+  put(":");
+  ++indent_;
+  for (const Var& v : symbolic) line(*names_.find(v.get()) + " = T." + v->dtype.str() + "()");
+  bool any = false;
+  funcAttrs("R", f->attrs, any);
+  if (indent_ > 1) {
+    bool usesModule = false;
+    walk(f->body, [&](const NodeRef& n) { return usesModule |= n->kind == Kind::kGlobalVar, !usesModule; });
+    if (usesModule && given.size()) line("cls = " + moduleName_);
+  }
+  if (f->body)
+    seqExpr(f->body);
+  else
+    line("pass");
+  --indent_;
+  names_.pop();
+}
+
+void Printer::moduleText(const ModuleNode& m) {
+  if (options_.imports) {
+    put("from tvm.script import ir as I\nfrom tvm.script import relax as R\nfrom tvm.script import tirx as "
+        "T\n\n");
+  }
+  put("@I.ir_module");
+  line("class " + moduleName_ + ":");
+  ++indent_;
+  if (m.attrs) line("I.module_attrs("), dictText(m.attrs), put(")");
+  for (size_t i = 0; i < m.names.size() && i < m.functions.size(); ++i) {
+    if (i || m.attrs) out_ += '\n';
+    const std::string& name = m.names[i]->name;
+    NodeRef f = m.functions[i];
+    if (!f)
+      line(name + " = None");
+    else if (f.is<PrimFuncNode>())
+      primFunc(cast<PrimFuncNode>(f), name);
+    else if (f.is<FunctionNode>())
+      function(cast<FunctionNode>(f), name);
+    else
+      line(name + " = "), any(f);
+  }
+  if (m.names.empty() && !m.attrs) line("pass");
+  --indent_;
+}
+
+} // namespace bevel::detail

@@ -1,0 +1,260 @@
+// Prints graph values and bindings.
+#include "ir/printer_impl.h"
+
+#include "ir/build.h"
+#include "ir/structural.h"
+
+#include <cmath>
+
+namespace bevel::detail {
+
+void Printer::graph(const NodeRef& e) {
+  Mark mark(*this, e);
+  switch (e->kind) {
+  case Kind::kGraphVar:
+    return put(varName(e.get(), e.as<GraphVarNode>()->name));
+  case Kind::kGlobalVar:
+    return put("cls." + e.as<GlobalVarNode>()->name);
+  case Kind::kConstant:
+    return constant(cast<ConstantNode>(e));
+  case Kind::kShapeExpr:
+    put("R.shape(["), commaList(e.as<ShapeExprNode>()->values, [&](const Expr& d) { dim(d); });
+    return put("])");
+  case Kind::kTuple:
+    return tuple(e.as<TupleNode>()->items, [&](const GraphExpr& item) { any(item); });
+  case Kind::kTupleGet: {
+    auto& n = *e.as<TupleGetNode>();
+    any(n.tuple);
+    return put("[" + std::to_string(n.index) + "]");
+  }
+  case Kind::kPrimValue: {
+    const Expr& v = e.as<PrimValueNode>()->value;
+    if (v.is<StringImmNode>()) return put("R.str("), expr(v), put(")");
+    put("R.prim_value("), operand(v, kInt64);
+    return put(")");
+  }
+  case Kind::kDTypeImm:
+    return put("R.dtype(" + quoted(e.as<DTypeImmNode>()->value.str()) + ")");
+  case Kind::kOpRef:
+    return put("R.op(" + quoted(e.as<OpRefNode>()->name) + ")");
+  case Kind::kExternFunc:
+    return put("R.ExternFunc(" + quoted(e.as<ExternFuncNode>()->name) + ")");
+  case Kind::kGraphCall:
+    return graphCall(*e.as<GraphCallNode>());
+  case Kind::kGraphIf:
+    return put("<if>");
+  case Kind::kSeqExpr:
+    return put("<sequence>");
+  default:
+    return put("<value>");
+  }
+}
+
+void Printer::typeArgs(const char* key, const Array<Type>& types, bool& first) {
+  if (types.empty()) return;
+  separator(first);
+  put(std::string(key) + "=");
+  tuple(types, [&](const Type& t) { type(t); });
+}
+
+/// call_tir and call_dps_packed: the callee, the tuple of tensors, the extra scalars, the types of the
+/// results.
+void Printer::callTir(const GraphCallNode& n) {
+  put("R." + n.opName() + "(");
+  if (auto* callee = n.args[0].as<ExternFuncNode>())
+    put(quoted(callee->name));
+  else
+    any(n.args[0]);
+  put(", "), any(n.args[1]);
+  bool first = false;
+  if (n.typeArgs.size() == 1)
+    put(", out_sinfo="), type(n.typeArgs[0]);
+  else if (n.typeArgs.size() > 1)
+    put(", out_sinfo=["), commaList(n.typeArgs, [&](const Type& t) { type(t); }), put("]");
+  if (n.args.size() > 2) put(", tir_vars="), any(n.args[2]);
+  keywords(n.attrs, first);
+  put(")");
+}
+
+void Printer::graphCall(const GraphCallNode& n) {
+  const std::string& op = n.opName();
+  bool first = true;
+  if ((op == "call_tir" || op == "call_dps_packed") && n.args.size() >= 2 && n.args.size() <= 3 &&
+      n.args[1].is<TupleNode>())
+    return callTir(n);
+  if (auto* f = n.op.as<ExternFuncNode>()) {
+    put("R.call_packed(" + quoted(f->name)), first = false;
+  } else if (!op.empty()) {
+    bool plain = true;
+    for (size_t begin = 0; begin <= op.size();) {
+      size_t dot = std::min(op.find('.', begin), op.size());
+      plain &= isIdentifier(std::string_view(op).substr(begin, dot - begin));
+      begin = dot + 1;
+    }
+    if (plain)
+      put("R." + op + "(");
+    else
+      put("R.call_op(" + quoted(op)), first = false;
+  } else
+    any(n.op), put("(");
+  for (const GraphExpr& arg : n.args) separator(first), any(arg);
+  keywords(n.attrs, first);
+  typeArgs("sinfo_args", n.typeArgs, first);
+  put(")");
+}
+
+bool Printer::inlineConstant(const TensorObject& t) const {
+  if (t.dtype.isString()) return true;
+  if (t.size() > options_.inlineElements || t.dtype.lanes != 1 || t.dtype.code == TypeCode::kComplex ||
+      t.dtype.isHandle())
+    return false;
+  for (int64_t i = 0; i < t.size(); ++i) { // unusual NaNs and large uint64 stay bytes
+    auto copy = TensorObject::zeros(t.dtype, {1});
+    if (t.dtype.isFloat()) {
+      if (std::isnan(t.asDouble(i))) return false;
+      copy->setDouble(0, t.asDouble(i));
+      if (!(copy->asDouble(0) == t.asDouble(i)) ||
+          std::signbit(copy->asDouble(0)) != std::signbit(t.asDouble(i)))
+        return false;
+    } else if (t.dtype.isUInt() && t.dtype.bits == 64 && t.view<uint64_t>()[size_t(i)] > uint64_t(INT64_MAX))
+      return false;
+  }
+  return true;
+}
+
+void Printer::constantItems(const TensorObject& t, size_t axis, int64_t& next) {
+  if (axis == t.shape.size()) {
+    int64_t i = next++;
+    if (t.dtype.isString()) return put(quoted(t.strings[size_t(i)]));
+    if (t.dtype.isBool()) return put(t.asInt(i) ? "True" : "False");
+    if (!t.dtype.isFloat()) return put(std::to_string(t.asInt(i)));
+    std::string text = floatText(t.asDouble(i), t.dtype);
+    bool special = text.back() == 'f';
+    return put(special ? "float(" + quoted(text) + ")" : text);
+  }
+  put("[");
+  for (int64_t k = 0; k < t.shape[axis]; ++k) put(k ? ", " : ""), constantItems(t, axis + 1, next);
+  put("]");
+}
+
+void Printer::constant(const Constant& c) {
+  const TensorObject& t = *c->value;
+  if (inlineConstant(t)) {
+    put("R.const(");
+    int64_t next = 0;
+    bool flat = t.size() == 0 && t.shape.size() > 1;
+    if (flat)
+      put("[]");
+    else
+      constantItems(t, 0, next);
+    put(", " + quoted(t.dtype.str()));
+    if (flat) {
+      put(", shape=");
+      tuple(t.shape, [&](int64_t d) { put(std::to_string(d)); });
+    }
+    return put(")");
+  }
+  auto [it, fresh] = constantIndex_.emplace(c->value.get(), constantIndex_.size());
+  if (fresh && options_.constants) options_.constants->push_back(c);
+  put("metadata[\"relax.expr.Constant\"][" + std::to_string(it->second) + "]");
+}
+
+void Printer::bindingTo(const GraphVarNode& var, const GraphExpr& value) {
+  if (auto* n = value.as<GraphIfNode>()) return graphIf(var, *n);
+  if (value.is<FunctionNode>()) {
+    std::string name = names_.define(&var, var.name);
+    bool saved = std::exchange(quoteSymbols_, false);
+    function(cast<FunctionNode>(value), name);
+    quoteSymbols_ = saved;
+    return;
+  }
+  std::string text = capture([&] { any(value); });
+  line(names_.define(&var, var.name));
+  if (var.type) put(": "), type(var.type);
+  put(" = ");
+  size_t begin = out_.size();
+  put(text);
+  if (options_.ranges && value) options_.ranges->try_emplace(value.get(), PrintedRange{begin, out_.size()});
+}
+
+void Printer::binding(const NodeRef& b) {
+  if (auto* n = b.as<VarBindingNode>()) {
+    size_t begin = out_.size();
+    bindingTo(*n->var, n->value);
+    if (options_.ranges) options_.ranges->try_emplace(n, PrintedRange{begin + 1, out_.size()});
+    return;
+  }
+  auto* n = b.as<MatchCastNode>();
+  if (!n) return line("pass");
+  for (const NodeRef& v : freeVars(n->pattern))
+    if (v.is<VarNode>() && !names_.find(v.get())) declareVar(cast<VarNode>(v));
+  std::string value = capture([&] { any(n->value); });
+  line();
+  Mark mark(*this, b);
+  put(names_.define(n->var.get(), n->var->name));
+  if (n->var->type) put(": "), type(n->var->type);
+  put(" = R.match_cast(" + value + ", "), type(n->pattern), put(")");
+}
+
+/// The branches end in a binding of the same name, which is the value.
+void Printer::graphIf(const GraphVarNode& var, const GraphIfNode& n) {
+  line();
+  size_t begin = out_.size();
+  put("if "), any(n.condition), put(":");
+  const std::string name = names_.define(&var, var.name); // the same in both branches and after them
+  for (bool taken : {true, false}) {
+    const SeqExpr& branch = taken ? n.thenBranch : n.elseBranch;
+    if (!taken) line("else:");
+    ++indent_;
+    names_.push();
+    if (branch) {
+      seqBlocks(branch);
+      line(name);
+      if (var.type) put(": "), type(var.type);
+      put(" = "), any(branch->body);
+    } else
+      line("pass");
+    names_.pop();
+    --indent_;
+  }
+  if (options_.ranges) options_.ranges->try_emplace(&n, PrintedRange{begin, out_.size()});
+}
+
+void Printer::block(const BindingBlockNode& b, bool explicitScope) {
+  if (!b.dataflow && !explicitScope) {
+    for (const NodeRef& x : b.bindings) binding(x);
+    return;
+  }
+  line(b.dataflow ? "with R.dataflow():" : "with R.bindings():");
+  ++indent_;
+  std::vector<const GraphVarNode*> outputs;
+  for (const NodeRef& x : b.bindings) {
+    binding(x);
+    auto* v = x.is<MatchCastNode>()    ? x.as<MatchCastNode>()->var.get()
+              : x.is<VarBindingNode>() ? x.as<VarBindingNode>()->var.get()
+                                       : nullptr;
+    if (v && !v->dataflow) outputs.push_back(v);
+  }
+  if (b.dataflow)
+    line("R.output("), commaList(outputs, [&](const GraphVarNode* v) { put(varName(v, v->name)); }), put(")");
+  else if (b.bindings.empty())
+    line("pass");
+  --indent_;
+}
+
+void Printer::seqBlocks(const SeqExpr& s) {
+  bool afterPlain = false;
+  for (const BindingBlock& b : s->blocks) {
+    if (!b) continue;
+    bool plain = !b->dataflow;
+    block(*b, plain && (afterPlain || b->bindings.empty())); // two plain blocks in a row stay two
+    afterPlain = plain;
+  }
+}
+
+void Printer::seqExpr(const SeqExpr& s) {
+  seqBlocks(s);
+  line("return "), any(s->body);
+}
+
+} // namespace bevel::detail

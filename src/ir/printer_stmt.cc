@@ -1,0 +1,297 @@
+// Prints statements of tensor programs.
+//
+// A statement that holds the rest of its scope (let, allocation, buffer declaration, attribute) is one line
+// when it ends its scope, and `with … as name:` when other statements follow it there.
+#include "ir/printer_impl.h"
+
+#include "ir/build.h"
+#include "ir/structural.h"
+
+namespace bevel::detail {
+
+void Printer::body(const Stmt& s) {
+  ++indent_;
+  names_.push();
+  if (s)
+    stmt(s, true);
+  else
+    line("pass");
+  names_.pop();
+  --indent_;
+}
+
+void Printer::stmt(const Stmt& s, bool tail) {
+  if (!s) return line("pass");
+  if (auto* n = s.as<SeqNode>()) {
+    for (size_t i = 0; i < n->stmts.size(); ++i) stmt(n->stmts[i], tail && i + 1 == n->stmts.size());
+    return;
+  }
+  if (auto* n = s.as<LetStmtNode>()) return letStmt(*n, tail);
+  if (auto* n = s.as<AllocNode>()) return allocStmt(*n, tail);
+  if (auto* n = s.as<DeclBufferNode>()) return declStmt(*n, tail);
+  if (auto* n = s.as<AttrStmtNode>()) return attrStmt(*n, tail);
+  if (auto* n = s.as<ForNode>()) return forStmt(*n);
+  if (auto* n = s.as<IfNode>()) return ifStmt(*n);
+  if (auto* n = s.as<BlockRealizeNode>())
+    return n->block ? blockRealize(&n->values, n->predicate, *n->block) : line("pass");
+  if (auto* n = s.as<BlockNode>()) return blockRealize(nullptr, nullptr, *n);
+  line();
+  Mark mark(*this, s);
+  if (auto* n = s.as<StoreNode>()) return storeStmt(*n);
+  if (auto* n = s.as<AssertNode>())
+    return put("assert "), expr(n->condition, kPrecOr), put(", " + quoted(n->message));
+  if (auto* n = s.as<EvaluateNode>()) {
+    if (n->value.is<CallNode>()) return expr(n->value);
+    return put("T.evaluate("), expr(n->value), put(")");
+  }
+  if (auto* n = s.as<WhileNode>()) {
+    put("while "), expr(n->condition), put(":");
+    return body(n->body);
+  }
+}
+
+void Printer::ifStmt(const IfNode& n) {
+  line();
+  Mark mark(*this, NodeRef(&n));
+  put("if "), expr(n.condition), put(":");
+  body(n.thenBody);
+  if (!n.elseBody) return;
+  line("else:");
+  body(n.elseBody);
+}
+
+void Printer::storeStmt(const StoreNode& n) {
+  put(bufferName(n.buffer));
+  if (!n.predicate) return indices(n.buffer, n.indices), put(" = "), expr(n.value);
+  put(".vstore("), indices(n.buffer, n.indices), put(", "), expr(n.value);
+  put(", predicate="), expr(n.predicate), put(")");
+}
+
+/// Serial loops from 0 directly inside each other, whose extents do not depend on the loops before: T.grid.
+bool Printer::gridLoops(const ForNode& first, std::vector<const ForNode*>& loops) const {
+  const ForNode* n = &first;
+  while (n && n->forKind == ForKind::kSerial && !n->annotations && isConst(n->min, 0) && n->thread.empty() &&
+         n->extent) {
+    for (const ForNode* outer : loops)
+      if (usesVar(n->extent, outer->var)) return loops.size() > 1;
+    loops.push_back(n);
+    n = n->body.as<ForNode>();
+  }
+  return loops.size() > 1;
+}
+
+void Printer::forStmt(const ForNode& n) {
+  line();
+  Mark mark(*this, NodeRef(&n));
+  std::vector<const ForNode*> loops;
+  bool grid = gridLoops(n, loops);
+  if (!grid) loops.assign(1, &n);
+  std::string header = capture([&] {
+    if (grid) return put("T.grid("), commaList(loops, [&](const ForNode* l) { expr(l->extent); }), put(")");
+    bool plain = n.forKind == ForKind::kSerial && !n.annotations && n.thread.empty();
+    const char* names[] = {"T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"};
+    put(plain ? "range" : names[int(n.forKind)]), put("(");
+    if (!isConst(n.min, 0)) expr(n.min), put(", ");
+    stop(n.min, n.extent, DType::Void());
+    if (n.forKind == ForKind::kThreadBinding || !n.thread.empty()) put(", thread=" + quoted(n.thread));
+    if (n.annotations) put(", annotations="), dictText(n.annotations);
+    put(")");
+  });
+  names_.push();
+  put("for ");
+  commaList(loops,
+            [&](const ForNode* l) { put(l->var ? names_.define(l->var.get(), l->var->name) : "None"); });
+  put(" in " + header + ":");
+  for (const ForNode* l : loops) loops_[l->var.get()] = l;
+  body(loops.back()->body);
+  for (const ForNode* l : loops) loops_.erase(l->var.get());
+  names_.pop();
+}
+
+void Printer::scoped(const std::string& head, const std::string& name, const Stmt& rest, bool tail,
+                     const Object* object) {
+  // In `name = head` and `with head as name:` the name is in scope after the line.
+  size_t begin = out_.size();
+  if (tail) {
+    line(name.empty() ? head : name + " = " + head);
+    if (options_.ranges) options_.ranges->try_emplace(object, PrintedRange{begin + 1, out_.size()});
+    if (rest) stmt(rest, true);
+    return;
+  }
+  line("with " + head + (name.empty() ? ":" : " as " + name + ":"));
+  if (options_.ranges) options_.ranges->try_emplace(object, PrintedRange{begin + 1, out_.size()});
+  body(rest);
+}
+
+std::string Printer::handleType(const VarNode& v) {
+  std::string text = "T.handle";
+  if (v.pointee.isVoid() && v.scope.empty()) return text;
+  text += "(" + quoted(v.pointee.str());
+  if (!v.scope.empty()) text += ", " + quoted(v.scope);
+  return text + ")";
+}
+
+void Printer::letStmt(const LetStmtNode& n, bool tail) {
+  std::string value = capture([&] { expr(n.value); });
+  if (!n.var) return line("pass");
+  bool typedHandle = n.var->dtype.isHandle() && !(n.var->pointee.isVoid() && n.var->scope.empty());
+  std::string type = typedHandle ? handleType(*n.var) : "T." + n.var->dtype.str();
+  if (!tail) names_.push();
+  std::string name = names_.define(n.var.get(), n.var->name);
+  if (tail) {
+    size_t begin = out_.size();
+    line(name + ": " + type + " = " + value);
+    if (options_.ranges) options_.ranges->try_emplace(&n, PrintedRange{begin + 1, out_.size()});
+    if (n.body) stmt(n.body, true);
+    return;
+  }
+  scoped("T.LetStmt(" + value + (typedHandle ? ", type=" + type : "") + ")", name, n.body, false, &n);
+  names_.pop();
+}
+
+void Printer::declareVar(const Var& v) {
+  std::string name = names_.define(v.get(), v->name);
+  line(name + " = T." + v->dtype.str() + "()");
+}
+
+void Printer::symbols(const Buffer& b) {
+  auto scan = [&](const Expr& e) {
+    if (!e) return;
+    for (const NodeRef& v : freeVars(e))
+      if (v.is<VarNode>() && !names_.find(v.get()) && !views_.contains(v.get())) declareVar(cast<VarNode>(v));
+  };
+  for (const Expr& e : b->shape) scan(e);
+  for (const Expr& e : b->strides) scan(e);
+  scan(b->elemOffset);
+}
+
+void Printer::bufferArgs(const Buffer& b, const char* dataArg) {
+  tuple(b->shape, [&](const Expr& e) { expr(e); });
+  put(", " + quoted(b->dtype.str()));
+  if (dataArg) put(std::string(", data=") + dataArg);
+  if (!b->strides.empty())
+    put(", strides=["), commaList(b->strides, [&](const Expr& e) { expr(e); }), put("]");
+  if (b->elemOffset) put(", elem_offset="), expr(b->elemOffset);
+  if (b->scope != "global") put(", scope=" + quoted(b->scope));
+  if (b->alignment != 64) put(", align=" + std::to_string(b->alignment));
+  if (b->offsetFactor != 0) put(", offset_factor=" + std::to_string(b->offsetFactor));
+  if (!b->axisSeparators.empty())
+    put(", axis_separators=["), commaList(b->axisSeparators, [&](const Expr& e) { expr(e); }), put("]");
+}
+
+void Printer::allocStmt(const AllocNode& n, bool tail) {
+  std::string head = capture([&] {
+    put("T.alloc_buffer("), bufferArgs(n.buffer);
+    if (n.annotations) put(", annotations="), dictText(n.annotations);
+    put(")");
+  });
+  if (!tail) names_.push();
+  defineBuffer(n.buffer);
+  scoped(head, bufferName(n.buffer), n.body, tail, &n);
+  if (!tail) names_.pop();
+}
+
+void Printer::declStmt(const DeclBufferNode& n, bool tail) {
+  std::string data = varName(n.buffer->data.get(), n.buffer->data->name);
+  std::string head = capture([&] { put("T.decl_buffer("), bufferArgs(n.buffer, data.c_str()), put(")"); });
+  if (!tail) names_.push();
+  defineBuffer(n.buffer);
+  scoped(head, *names_.find(n.buffer.get()), n.body, tail, &n);
+  if (!tail) {
+    views_[n.buffer->data.get()].pop_back();
+    names_.pop();
+  }
+}
+
+void Printer::attrStmt(const AttrStmtNode& n, bool tail) {
+  if (!tail) names_.push();
+  std::string head = capture([&] {
+    put("T.attr(");
+    if (auto* iter = n.node.as<IterVarNode>()) names_.define(iter->var.get(), iter->var->name);
+    any(n.node), put(", " + quoted(n.key) + ", "), any(n.value), put(")");
+  });
+  scoped(head, "", n.body, tail, &n);
+  if (!tail) names_.pop();
+}
+
+bool Printer::isLoopOf(const Expr& value, const IterVarNode& iter) const {
+  auto it = loops_.find(value.get());
+  if (it == loops_.end() || !iter.domain ||
+      (iter.type != IterType::kSpatial && iter.type != IterType::kReduce))
+    return false;
+  return same(it->second->min, iter.domain->min) && same(it->second->extent, iter.domain->extent) &&
+         iter.var->dtype == value->dtype;
+}
+
+void Printer::blockAxes(const Array<Expr>* values, const BlockNode& block) {
+  auto valueOf = [&](size_t i) { return values && i < values->size() ? (*values)[i] : Expr(); };
+  for (size_t i = 0; i < block.iters.size();) {
+    size_t end = i;
+    while (end < block.iters.size() && isLoopOf(valueOf(end), *block.iters[end])) ++end;
+    line();
+    if (end - i >= 2) {
+      std::string kinds;
+      for (size_t k = i; k < end; ++k) {
+        if (k > i) put(", ");
+        put(names_.define(block.iters[k]->var.get(), block.iters[k]->var->name));
+        kinds += block.iters[k]->type == IterType::kSpatial ? 'S' : 'R';
+      }
+      put(" = T.axis.remap(" + quoted(kinds) + ", [");
+      for (size_t k = i; k < end; ++k) put(k > i ? ", " : ""), expr(valueOf(k));
+      put("])");
+      i = end;
+      continue;
+    }
+    const IterVarNode& iter = *block.iters[i];
+    const char* kinds[] = {"spatial", "reduce", "scan", "opaque"};
+    Mark mark(*this, NodeRef(&iter));
+    put(names_.define(iter.var.get(), iter.var->name) + " = T.axis." + kinds[int(iter.type)] + "(");
+    bool fromZero = isConst(iter.domain->min, 0);
+    if (!fromZero) put("("), expr(iter.domain->min), put(", ");
+    stop(iter.domain->min, iter.domain->extent, DType::Void());
+    if (!fromZero) put(")");
+    if (Expr value = valueOf(i)) put(", "), expr(value);
+    put(")");
+    ++i;
+  }
+}
+
+void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
+  if (predicate && !isConst(predicate, 1)) line("T.where("), expr(predicate), put(")");
+  for (const Buffer& b : block.allocs) symbols(b), defineBuffer(b);
+  // Regions may name the block's own buffers and its views, so those come first.
+  for (const Buffer& b : block.allocs)
+    line(bufferName(b) + " = T.sblock_alloc_buffer("), bufferArgs(b), put(")");
+  for (const MatchBuffer& m : block.matches) {
+    symbols(m->buffer);
+    line();
+    std::string source = capture([&] { region(*m->source); });
+    defineBuffer(m->buffer);
+    put(bufferName(m->buffer) + " = T.match_buffer(" + source + ", "), bufferArgs(m->buffer), put(")");
+  }
+  line("T.reads("), commaList(block.reads, [&](const BufferRegion& r) { region(*r); }), put(")");
+  line("T.writes("), commaList(block.writes, [&](const BufferRegion& r) { region(*r); }), put(")");
+  if (block.annotations) line("T.sblock_attr("), dictText(block.annotations), put(")");
+  if (block.init) {
+    line("with T.init():");
+    body(block.init);
+  }
+}
+
+void Printer::blockRealize(const Array<Expr>* values, const Expr& predicate, const BlockNode& block) {
+  line();
+  Mark mark(*this, NodeRef(&block));
+  put("with T.sblock(" + quoted(block.name) + (values ? "):" : ", no_realize=True):"));
+  ++indent_;
+  names_.push();
+  blockAxes(values, block);
+  blockRest(predicate, block);
+  if (block.body)
+    stmt(block.body, true);
+  else
+    line("pass");
+  names_.pop();
+  --indent_;
+}
+
+} // namespace bevel::detail
