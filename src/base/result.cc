@@ -12,6 +12,13 @@ std::string Error::str() const {
   if (span.line > 0) out += std::to_string(span.line) + ":" + std::to_string(span.column) + ":";
   if (!out.empty()) out += " ";
   out += "error: " + message;
+  if (!source.empty()) {
+    out += "\n  | " + source;
+    if (span.column > 0) {
+      int width = span.endColumn > span.column ? span.endColumn - span.column : 1;
+      out += "\n  | " + std::string(size_t(span.column - 1), ' ') + std::string(size_t(width), '^');
+    }
+  }
   for (const std::string& n : notes) out += "\n  note: " + n;
   if (!hint.empty()) out += "\n  help: " + hint;
   return out;

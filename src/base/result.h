@@ -27,6 +27,7 @@ struct Error {
   std::string message;
   std::string file;                      // file at fault, if any
   Span span;                             // place in that file
+  std::string source;                    // the line of text at the span, shown with a caret
   std::vector<Ref<const Object>> nodes;  // IR around the fault, underlined by the renderer
   std::vector<std::string> notes;        // further facts, one line each
   std::string hint;                      // what to do

@@ -1,0 +1,23 @@
+// Shows an Error to a person: the text around the fault, or the IR around it underlined, and the model's node
+// named.
+#pragma once
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+#include <string>
+
+namespace bevel {
+
+struct RenderOptions {
+  /// The module or function that the error's nodes belong to; null: each node is printed by itself.
+  NodeRef within;
+  int contextLines = 2; // printed before and after an underlined line
+  bool color = false;   // ANSI colours
+};
+
+/// "file:3:7: error: message", the line with a caret where the error has its source, the IR with `^^^` under
+/// each node at fault, the names of its ONNX nodes, notes and the hint.
+std::string render(const Error& error, const RenderOptions& options = {});
+
+} // namespace bevel
