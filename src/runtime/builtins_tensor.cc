@@ -1,0 +1,240 @@
+// Builtins on tensors and shapes.
+#include "runtime/builtins.h"
+
+#include <cstring>
+
+namespace bevel::rt {
+
+/// Says which tensor does not fit, what was expected and what was given.
+static Status mismatch(const Call& call, const Tensor& tensor, const char* reason) {
+  const Function& f = call.frame.function;
+  std::string given = describeTensor(tensor.dl);
+  const Arg& what = call.args[1];
+  if (what.kind == BEVEL_ARG_INT && what.integer >= 0 && uint64_t(what.integer) < f.params.size()) {
+    const Param& param = f.params[size_t(what.integer)];
+    return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s': expected %s, given %s: %s", param.name, f.name,
+                param.describe().c_str(), given.c_str(), reason);
+  }
+  Value name = call.value(1);
+  return fail(BEVEL_ERROR_REFUSED, "%s in '%s': given %s: %s",
+              name.string() ? name.string()->text.c_str() : "a tensor", f.name, given.c_str(), reason);
+}
+
+static Status matchDim(const Call& call, const Tensor& tensor, int32_t axis, int64_t code, int64_t value) {
+  int64_t extent = tensor.dl.shape[axis];
+  bool slot = code == BEVEL_DIM_BIND || code == BEVEL_DIM_EQUAL_SLOT;
+  if (slot && (value < 0 || uint64_t(value) >= call.frame.slots.size()))
+    return fail(BEVEL_ERROR_REFUSED, "vm.match_shape: a slot out of range");
+  if (code == BEVEL_DIM_BIND) call.frame.slots[size_t(value)] = extent;
+  if (code == BEVEL_DIM_EQUAL_SLOT) value = call.frame.slots[size_t(value)];
+  if ((code == BEVEL_DIM_EQUAL || code == BEVEL_DIM_EQUAL_SLOT) && extent != value) {
+    char reason[128];
+    snprintf(reason, sizeof reason, "dimension %d is %lld and should be %lld", axis,
+             static_cast<long long>(extent), static_cast<long long>(value));
+    return mismatch(call, tensor, reason);
+  }
+  if (code < BEVEL_DIM_ANY || code > BEVEL_DIM_EQUAL_SLOT)
+    return fail(BEVEL_ERROR_REFUSED, "vm.match_shape: an unknown code");
+  return BEVEL_OK;
+}
+
+/// vm.match_shape(tensor, what, dtype, rank, code0, value0, …)
+static Status matchShape(Call& call) {
+  Tensor* tensor;
+  int64_t dtype, rank;
+  BEVEL_RT_TRY(call.checkCount(4, 4 + 2 * 64));
+  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  BEVEL_RT_TRY(call.integer(2, &dtype));
+  BEVEL_RT_TRY(call.integer(3, &rank));
+  if (dtype >= 0 && dtype != packDtype(tensor->dl.dtype))
+    return mismatch(call, *tensor,
+                    ("the dtype should be " + dtypeName(unpackDtype(uint32_t(dtype)))).c_str());
+  if (rank >= 0 && rank != tensor->dl.ndim)
+    return mismatch(call, *tensor, ("the rank should be " + std::to_string(rank)).c_str());
+  if (call.count() != 4 + (rank < 0 ? 0 : 2 * rank))
+    return fail(BEVEL_ERROR_REFUSED, "vm.match_shape: not a pair a dim");
+  for (int32_t i = 0; i < rank; ++i) {
+    int64_t code, value;
+    BEVEL_RT_TRY(call.integer(4 + 2 * uint32_t(i), &code));
+    BEVEL_RT_TRY(call.integer(5 + 2 * uint32_t(i), &value));
+    BEVEL_RT_TRY(matchDim(call, *tensor, i, code, value));
+  }
+  return BEVEL_OK;
+}
+
+static Status intsResult(Call& call, const int64_t* values, int64_t count) {
+  Ref<Tensor> tensor;
+  BEVEL_RT_TRY(freshTensor(call, kInt64, 1, &count, &tensor));
+  if (count) memcpy(tensor->dl.data, values, size_t(count) * 8);
+  return call.result(std::move(tensor));
+}
+
+/// vm.shape_of(tensor)
+static Status shapeOf(Call& call) {
+  Tensor* tensor;
+  BEVEL_RT_TRY(call.checkCount(1));
+  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  // The result may replace the tensor: its shape is needed after that.
+  std::vector<int64_t> shape(tensor->dl.shape, tensor->dl.shape + tensor->dl.ndim);
+  return intsResult(call, shape.data(), int64_t(shape.size()));
+}
+
+/// vm.make_shape(values…)
+static Status makeShape(Call& call) {
+  std::vector<int64_t> values;
+  BEVEL_RT_TRY(call.integers(0, &values));
+  return intsResult(call, values.data(), int64_t(values.size()));
+}
+
+template <class T> static void store(Tensor& tensor, const Value& value) {
+  *tensor.data<T>() = value.kind() == BEVEL_FLOAT ? T(value.raw().v.f) : T(value.raw().v.i);
+}
+
+/// vm.scalar(value, dtype)
+static Status scalar(Call& call) {
+  BEVEL_RT_TRY(call.checkCount(2));
+  Value value = call.value(0);
+  int64_t word;
+  BEVEL_RT_TRY(call.integer(1, &word));
+  if (value.kind() != BEVEL_INT && value.kind() != BEVEL_FLOAT)
+    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: no number");
+  Ref<Tensor> tensor;
+  bevel_dtype dtype = unpackDtype(uint32_t(word));
+  bool integer = dtype.code == BEVEL_INT_CODE || dtype.code == BEVEL_UINT_CODE;
+  if (value.kind() == BEVEL_FLOAT && dtype.code != BEVEL_FLOAT_CODE)
+    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: a float for %s", dtypeName(dtype).c_str());
+  BEVEL_RT_TRY(freshTensor(call, dtype, 0, nullptr, &tensor));
+  if (dtype == kFloat32)
+    store<float>(*tensor, value);
+  else if (dtype == kFloat64)
+    store<double>(*tensor, value);
+  else if (dtype == kBool)
+    *tensor->data<uint8_t>() = value.raw().v.i != 0;
+  else if (integer && dtype.bits == 8)
+    store<int8_t>(*tensor, value);
+  else if (integer && dtype.bits == 16)
+    store<int16_t>(*tensor, value);
+  else if (integer && dtype.bits == 32)
+    store<int32_t>(*tensor, value);
+  else if (integer && dtype.bits == 64)
+    store<int64_t>(*tensor, value);
+  else
+    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: no scalars of %s", dtypeName(dtype).c_str());
+  return call.result(std::move(tensor));
+}
+
+/// vm.load_slots(tensor, first, count)
+static Status loadSlots(Call& call) {
+  Tensor* tensor;
+  int64_t first, count;
+  BEVEL_RT_TRY(call.checkCount(3));
+  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  BEVEL_RT_TRY(call.integer(1, &first));
+  BEVEL_RT_TRY(call.integer(2, &count));
+  int64_t slots = int64_t(call.frame.slots.size());
+  if (first < 0 || count < 0 || first > slots || count > slots - first)
+    return fail(BEVEL_ERROR_REFUSED, "vm.load_slots: slots out of range");
+  if (tensor->elements() != count || !tensor->compact)
+    return fail(BEVEL_ERROR_REFUSED, "expected %lld integers, given %s", static_cast<long long>(count),
+                describeTensor(tensor->dl).c_str());
+  for (int64_t i = 0; i < count; ++i)
+    BEVEL_RT_TRY(elementInt(*tensor, i, &call.frame.slots[size_t(first + i)]));
+  return BEVEL_OK;
+}
+
+/// vm.dim(tensor, axis)
+static Status dim(Call& call) {
+  Tensor* tensor;
+  int64_t axis;
+  BEVEL_RT_TRY(call.checkCount(2));
+  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  BEVEL_RT_TRY(call.integer(1, &axis));
+  if (axis < 0) axis += tensor->dl.ndim;
+  if (axis < 0 || axis >= tensor->dl.ndim) return fail(BEVEL_ERROR_REFUSED, "vm.dim: no such axis");
+  return call.result(Value::ofInt(tensor->dl.shape[axis]));
+}
+
+/// vm.copy(tensor): memory of its own at each call, as values that live on need it
+static Status copy(Call& call) {
+  Tensor* tensor;
+  BEVEL_RT_TRY(call.checkCount(1));
+  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  auto source = Ref<Tensor>::share(tensor); // the destination may be what holds it
+  Ref<Tensor> fresh;
+  BEVEL_RT_TRY(freshTensor(call, source->dl.dtype, source->dl.ndim, source->dl.shape, &fresh));
+  BEVEL_RT_TRY(copyInto(*source, *fresh));
+  return call.result(std::move(fresh));
+}
+
+/// vm.copy_to(source, destination)
+static Status copyTo(Call& call) {
+  Tensor *from, *to;
+  BEVEL_RT_TRY(call.checkCount(2));
+  BEVEL_RT_TRY(call.tensor(0, &from));
+  if (call.args[1].kind == BEVEL_ARG_CONST) return fail(BEVEL_ERROR_REFUSED, "vm.copy_to: into a constant");
+  BEVEL_RT_TRY(call.tensor(1, &to));
+  auto reshaped = Tensor::reshape(*from, to->dl.ndim, to->dl.shape);
+  if (!reshaped) return BEVEL_ERROR_REFUSED;
+  return copyInto(*reshaped, *to);
+}
+
+static Status stackItem(Tensor& item, Tensor& result, int64_t i) {
+  bool same = item.dl.dtype == result.dl.dtype && item.dl.ndim == result.dl.ndim - 1 && item.compact;
+  for (int32_t d = 0; same && d < item.dl.ndim; ++d) same = item.dl.shape[d] == result.dl.shape[d + 1];
+  if (!same)
+    return fail(BEVEL_ERROR_REFUSED, "vm.stack: %s does not fit into %s", describeTensor(item.dl).c_str(),
+                describeTensor(result.dl).c_str());
+  int64_t count = item.elements(), bytes = item.bytes();
+  if (item.isText())
+    for (int64_t k = 0; k < count; ++k) result.text(i * count + k) = item.text(k);
+  else if (bytes)
+    memcpy(result.data<char>() + i * bytes, item.dl.data, size_t(bytes));
+  return BEVEL_OK;
+}
+
+/// vm.stack(list, dtype, dims…)
+static Status stack(Call& call) {
+  List* list;
+  int64_t word;
+  std::vector<int64_t> shape;
+  BEVEL_RT_TRY(call.checkCount(2, 66));
+  BEVEL_RT_TRY(call.list(0, &list));
+  BEVEL_RT_TRY(call.integer(1, &word));
+  BEVEL_RT_TRY(call.integers(2, &shape));
+  auto keep = Ref<List>::share(list);
+  bevel_dtype dtype = unpackDtype(uint32_t(word));
+  if (!list->items.empty()) {
+    Tensor* first = list->items[0].tensor();
+    if (!first) return fail(BEVEL_ERROR_REFUSED, "vm.stack: a list of other things than tensors");
+    shape.assign(first->dl.shape, first->dl.shape + first->dl.ndim);
+    dtype = first->dl.dtype;
+  }
+  if (dtype.bits % 8)
+    return fail(BEVEL_ERROR_REFUSED, "vm.stack: no stacking of %s", dtypeName(dtype).c_str());
+  shape.insert(shape.begin(), int64_t(list->items.size()));
+  Ref<Tensor> result;
+  BEVEL_RT_TRY(freshTensor(call, dtype, int32_t(shape.size()), shape.data(), &result));
+  for (size_t i = 0; i < keep->items.size(); ++i) {
+    Tensor* item = keep->items[i].tensor();
+    if (!item) return fail(BEVEL_ERROR_REFUSED, "vm.stack: a list of other things than tensors");
+    BEVEL_RT_TRY(stackItem(*item, *result, int64_t(i)));
+  }
+  return call.result(std::move(result));
+}
+
+std::span<const BuiltinEntry> tensorBuiltins() {
+  static const BuiltinEntry kTable[] = {
+      {"vm.match_shape", matchShape},
+      {"vm.shape_of", shapeOf},
+      {"vm.make_shape", makeShape},
+      {"vm.scalar", scalar},
+      {"vm.load_slots", loadSlots},
+      {"vm.dim", dim},
+      {"vm.copy", copy},
+      {"vm.copy_to", copyTo},
+      {"vm.stack", stack},
+  };
+  return kTable;
+}
+
+} // namespace bevel::rt

@@ -1,0 +1,173 @@
+// The edge of a run: arguments are checked and completed, results delivered; frames are kept for the next
+// run.
+#include "runtime/instance.h"
+
+#include <algorithm>
+
+namespace bevel::rt {
+
+static constexpr int32_t kMaxDepth = 256;
+
+Frame::Frame(const Function& f)
+    : function(f), registers(f.numRegisters), slots(f.numSlots), caches(f.numCaches) {
+  int64_t count = int64_t(slots.size());
+  heap = Tensor::view(Storage::borrow(slots.data(), slots.size() * 8), 0, kInt64, 1, &count);
+}
+
+static ThreadPool* toPool(bevel_pool* pool) {
+  return static_cast<ThreadPool*>(pool);
+}
+
+static int32_t chooseThreads(const bevel_options& o) {
+  int32_t n = o.num_threads > 0 ? o.num_threads : 0;
+  if (!o.pool) return n ? n : availableProcessors();
+  int32_t size = toPool(o.pool)->size();
+  return n ? std::min(n, size) : size;
+}
+
+Instance::Instance(Ref<Model> model, const bevel_options& options)
+    : model_(std::move(model)), options_(options) {
+  int32_t threads = std::min(chooseThreads(options), 1024);
+  if (options.pool) {
+    pool_ = Ref<ThreadPool>::share(toPool(options.pool));
+  } else if (threads > 1 && !options.parallel) {
+    pool_ = Ref<ThreadPool>::adopt(new ThreadPool(threads));
+    threads = pool_->size();
+  }
+  ctx_ = makeContext(this, threads);
+  const Program& program = model_->program;
+  freeFrames_.resize(program.functions.size());
+  buffers_.resize(program.maxBuffers);
+  dims_.resize(program.maxDims);
+  if (options.profile) sites.resize(program.numSites);
+}
+
+void Instance::recordFailure(const char* message) {
+  std::lock_guard lock(failureMutex_);
+  if (failure_.empty()) failure_ = message && *message ? message : "no reason given";
+}
+
+/// "float32[1, 3]" or "text", for messages about a value of the wrong kind.
+static std::string describe(const Value& value) {
+  return value.tensor() ? describeTensor(value.tensor()->dl) : kindName(value.kind());
+}
+
+Status Instance::checkArgument(const Function& function, size_t index, Value& value) const {
+  const Param& param = function.params[index];
+  if (value.isNone() && param.defaultConstant != BEVEL_NO_CONSTANT)
+    value = Value::of(model_->constants[param.defaultConstant]);
+  if (value.isNone() && param.kind != BEVEL_PARAM_OPTIONAL && param.kind != BEVEL_PARAM_ANY)
+    return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s' is not set: expected %s", param.name, function.name,
+                param.describe().c_str());
+  if (param.kind == BEVEL_PARAM_LIST && !value.list())
+    return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s': expected a list, given %s", param.name,
+                function.name, describe(value).c_str());
+  if (Tensor* tensor = value.tensor();
+      tensor && param.kind != BEVEL_PARAM_LIST && param.kind != BEVEL_PARAM_ANY) {
+    bool fits = tensor->dl.dtype == param.dtype && (param.rank < 0 || tensor->dl.ndim == param.rank);
+    for (int32_t i = 0; fits && i < param.rank; ++i)
+      fits = param.dims[size_t(i)] < 0 || param.dims[size_t(i)] == tensor->dl.shape[i];
+    if (!fits)
+      return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s': expected %s, given %s", param.name, function.name,
+                  param.describe().c_str(), describe(value).c_str());
+  } else if (!tensor && param.kind == BEVEL_PARAM_TENSOR) {
+    return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s': expected %s, given %s", param.name, function.name,
+                param.describe().c_str(), describe(value).c_str());
+  }
+  if (value.tensor()) {
+    auto compact = makeCompact(Ref<Tensor>::share(value.tensor()));
+    if (!compact) return BEVEL_ERROR_MEMORY;
+    value = Value::of(std::move(compact));
+  }
+  return BEVEL_OK;
+}
+
+Status Instance::enter(const Function& function, std::vector<Value> args,
+                       std::span<const Ref<Tensor>> targets, std::vector<Value>* results) {
+  if (args.size() != function.params.size())
+    return fail(BEVEL_ERROR_USAGE, "'%s' takes %zu inputs, given %zu", function.name, function.params.size(),
+                args.size());
+  if (running_.exchange(true))
+    return fail(BEVEL_ERROR_USAGE, "the instance is running: use one for each thread");
+  failure_.clear();
+  results->assign(function.results.size(), Value());
+  Status status = BEVEL_OK;
+  for (size_t i = 0; !status && i < args.size(); ++i) status = checkArgument(function, i, args[i]);
+  if (!status) {
+    if (pool_) pool_->beginRun();
+    uint32_t index = uint32_t(&function - model_->program.functions.data());
+    try {
+      status = invoke(index, std::move(args), targets, results->data());
+    } catch (const std::bad_alloc&) {
+      status = fail(BEVEL_ERROR_MEMORY, "out of memory while running '%s'", function.name);
+    }
+    if (pool_) pool_->endRun();
+  }
+  depth_ = 0;
+  if (!status) status = deliver(function, targets, *results);
+  running_.store(false);
+  if (status) results->clear();
+  return status;
+}
+
+/// Results must not look into memory that may go away (inputs, weights), and go where the caller wants them.
+Status Instance::deliver(const Function& function, std::span<const Ref<Tensor>> targets,
+                         std::vector<Value>& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    Tensor* tensor = results[i].tensor();
+    const Ref<Tensor>* target = i < targets.size() && targets[i] ? &targets[i] : nullptr;
+    if (target) {
+      if (!tensor || tensor->isText())
+        return fail(BEVEL_ERROR_REFUSED,
+                    "output '%s' of '%s' is %s: it cannot be written to memory of the caller's",
+                    function.results[i].name, function.name, describe(results[i]).c_str());
+      if (tensor == target->get()) continue;
+      if (copyInto(*tensor, **target))
+        return fail(BEVEL_ERROR_REFUSED, "output '%s' of '%s' is %s, the memory given for it is %s",
+                    function.results[i].name, function.name, describeTensor(tensor->dl).c_str(),
+                    describeTensor((*target)->dl).c_str());
+      results[i] = Value::of(*target);
+    } else {
+      BEVEL_RT_TRY(settle(results[i], [](const Storage& s) { return s.borrowed(); }));
+    }
+  }
+  return BEVEL_OK;
+}
+
+Status Instance::invoke(uint32_t index, std::vector<Value> args, std::span<const Ref<Tensor>> targets,
+                        Value* results) {
+  const Function& function = model_->program.functions[index];
+  if (depth_ >= kMaxDepth)
+    return fail(BEVEL_ERROR_REFUSED, "'%s': calls are nested too deeply", function.name);
+  ++depth_;
+  std::unique_ptr<Frame> frame;
+  if (freeFrames_[index].empty()) {
+    frame = std::make_unique<Frame>(function);
+  } else {
+    frame = std::move(freeFrames_[index].back());
+    freeFrames_[index].pop_back();
+    std::fill(frame->slots.begin(), frame->slots.end(), 0);
+  }
+  std::move(args.begin(), args.end(), frame->registers.begin());
+  frame->outputs = targets;
+  Status status = execute(*frame, results);
+  for (Value& value : frame->registers) value.clear();
+  frame->nowhere.clear();
+  freeFrames_[index].push_back(std::move(frame));
+  --depth_;
+  return status;
+}
+
+uint64_t Instance::memory() const {
+  uint64_t bytes = workspace_ ? workspace_->bytes : 0;
+  for (auto& frames : freeFrames_)
+    for (auto& frame : frames)
+      for (const Cache& cache : frame->caches) {
+        if (cache.storage) bytes += cache.storage->bytes;
+        // A view counts with the storage it looks into.
+        if (cache.tensor && cache.ownsTensorMemory) bytes += cache.tensor->storage->bytes;
+      }
+  return bytes;
+}
+
+} // namespace bevel::rt
