@@ -125,6 +125,9 @@ private:
   std::vector<NodeRef> items_;
 };
 
+// Offsets in structs with a base class are well defined on every compiler we support.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+
 // The field list of a node struct. FIELDS(...) takes USE(f), DEF(f), NAME(f), and ENUM(f, names) for enumerations.
 namespace detail {
 template <class T> constexpr FieldType fieldType() {
