@@ -1,0 +1,64 @@
+// Common subexpression elimination over graph bindings.
+//
+//   lv = R.exp(x)            →     lv = R.exp(x)
+//   lv1 = R.exp(x)                 gv = R.add(lv, lv)
+//   gv = R.add(lv, lv1)
+#include "graph/mutator.h"
+#include "graph/passes/passes.h"
+#include "ir/structural.h"
+
+namespace bevel {
+namespace {
+
+bool isPureCall(const GraphExpr& e) {
+  const auto* call = e.as<GraphCallNode>();
+  if (!call) return e.is<TupleGetNode>();
+  if (call->isOp("call_tir")) return true;
+  const Op* op = call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr;
+  return op && op->pure && !op->dataDependent;
+}
+
+class Eliminator : public ExprMutator {
+public:
+  using ExprMutator::ExprMutator;
+
+protected:
+  Status visitBinding(const VarBinding& b) override {
+    GraphExpr value = visitExpr(b->value);
+    if (!value || !isPureCall(value)) return ExprMutator::visitBinding(b);
+    auto [it, fresh] = seen_.emplace(value, b->var);
+    // A dataflow variable cannot stand for one that is visible outside its block.
+    bool usable = !fresh && (!it->second->dataflow || b->var->dataflow);
+    if (!usable) return ExprMutator::visitBinding(b);
+    replace(b->var, visitVar(it->second));
+    return {};
+  }
+  Status visitBlock(const BindingBlock& block) override {
+    Status s = ExprMutator::visitBlock(block);
+    std::erase_if(seen_, [](const auto& entry) { return entry.second->dataflow; }); // they end with the block
+    return s;
+  }
+  GraphExpr visitIf(const GraphIf& e) override {
+    auto outer = seen_; // what a branch binds is not seen after it
+    GraphExpr out = ExprMutator::visitIf(e);
+    seen_ = std::move(outer);
+    return out;
+  }
+
+private:
+  std::unordered_map<NodeRef, GraphVar, StructuralHasher, StructuralEq> seen_;
+};
+
+} // namespace
+
+Result<Module> eliminateCommon(const Module& module) {
+  Module out = module;
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    if (!module->functions[i].is<FunctionNode>()) continue;
+    BEVEL_TRY(Function f, Eliminator(out).mutateFunction(cast<FunctionNode>(module->functions[i])));
+    out = withFunction(out, module->names[i]->name, f);
+  }
+  return out;
+}
+
+} // namespace bevel

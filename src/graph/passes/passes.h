@@ -1,0 +1,47 @@
+// The graph passes that know no particular operator, one file each. All take and give whole modules.
+#pragma once
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace bevel {
+
+/// Evaluates calls whose arguments are constants (by the op's naive eval), and shapes read off constants. Results much larger
+/// than their inputs stay calls.
+Result<Module> foldConstants(const Module& module);
+
+/// Drops bindings that nothing uses and that have no effect, and private functions that nothing calls.
+Result<Module> removeDead(const Module& module);
+
+/// One binding for equal pure calls of a function (within a block and in what follows it).
+Result<Module> eliminateCommon(const Module& module);
+
+/// Replaces operators that are best said by others (Op::decompose).
+Result<Module> decompose(const Module& module);
+
+/// Operators to tensor programs: call_tir of the op's compute, or a packed call for the closed list of data-dependent
+/// ops. Calls that only change the shape of a dense tensor keep a tensor program with attribute "view".
+Result<Module> legalize(const Module& module);
+
+/// The fusion contract (docs/fusion.md): chains and DAGs of injective programs become one program, and join the reduction
+/// or contraction that feeds them.
+Result<Module> fuse(const Module& module);
+
+/// Makes memory explicit: one arena a function, tensors at planned offsets, programs called with their results as
+/// arguments. Liveness follows aliases (views, tuples, match_cast) and branches.
+Result<Module> planMemory(const Module& module);
+
+/// How a tensor program can be fused, derived from its blocks.
+enum class FusionKind : uint8_t {
+  kView,        // same elements in the same order (reshape)
+  kElementwise, // every result element from the same position of its inputs
+  kBroadcast,   // the same, with inputs read at a subset of the axes
+  kInjective,   // every result element from one element of each input (transpose, slice, concatenation, gather)
+  kReduction,   // folds axes; elementwise results behind may join
+  kContraction, // sums of products
+  kOpaque,      // everything else
+};
+const char* fusionKindName(FusionKind kind);
+FusionKind fusionKindOf(const PrimFunc& f);
+
+} // namespace bevel

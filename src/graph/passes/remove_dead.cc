@@ -1,0 +1,148 @@
+// Dead code elimination.
+//
+//   lv = R.add(x, x)          →     (nothing)
+//   lv1 = R.relu(x)                 lv1 = R.relu(x)
+//   return lv1                      return lv1
+#include "graph/op.h"
+#include "graph/passes/passes.h"
+#include "ir/structural.h"
+
+namespace bevel {
+namespace {
+
+using Used = std::unordered_set<NodeRef, RefHash>;
+
+// Whether evaluating the value has an effect besides its result.
+bool hasEffect(const GraphExpr& value, const Module& module) {
+  const auto* call = value.as<GraphCallNode>();
+  if (!call) return value.is<GraphIfNode>(); // branches may call impure functions
+  if (call->isOp("call_tir") || call->isOp("call_dps_packed")) return false;
+  if (call->op.is<OpRefNode>()) {
+    const Op* op = findOp(call->opName());
+    return op ? !op->pure : call->opName() != "while_loop";
+  }
+  if (const auto* g = call->op.as<GlobalVarNode>()) {
+    const auto* f = module->find(g->name).as<FunctionNode>();
+    return !f || !f->pure;
+  }
+  return true;
+}
+
+class Remover {
+public:
+  explicit Remover(const Module& m) : module_(m) {}
+
+  SeqExpr clean(const SeqExpr& seq) {
+    markUses(seq->body);
+    std::vector<BindingBlock> blocks;
+    for (size_t i = seq->blocks.size(); i-- > 0;) {
+      BindingBlock b = cleanBlock(seq->blocks[i]);
+      if (!b->bindings.empty()) blocks.insert(blocks.begin(), b);
+    }
+    auto copy = mutableCopy(seq);
+    copy->blocks = Array<BindingBlock>(blocks);
+    return copy;
+  }
+
+private:
+  void markUses(const NodeRef& n) {
+    walk(n, [&](const NodeRef& x) {
+      if (isVariable(*x)) used_.insert(x);
+      return true;
+    });
+    // Shapes in the types of variables use symbolic dimensions as well.
+    walk(n, [&](const NodeRef& x) {
+      if (const auto* e = x.as<GraphExprNode>(); e && e->type && seenTypes_.insert(e->type.get()).second) markUses(e->type);
+      return true;
+    });
+  }
+
+  bool bindsUsedDim(const MatchCastNode& m) {
+    bool any = false;
+    walk(m.pattern, [&](const NodeRef& x) {
+      any |= x.is<VarNode>() && used_.count(x);
+      return true;
+    });
+    return any;
+  }
+
+  BindingBlock cleanBlock(const BindingBlock& block) {
+    std::vector<NodeRef> kept;
+    for (size_t i = block->bindings.size(); i-- > 0;) {
+      const NodeRef& b = block->bindings[i];
+      if (const auto* m = b.as<MatchCastNode>()) { // a check of shapes is an effect that users asked for
+        if (!used_.count(m->var) && !bindsUsedDim(*m) && !m->value.is<GraphVarNode>()) continue;
+        markUses(m->value);
+        markUses(m->pattern);
+        kept.push_back(b);
+        continue;
+      }
+      const auto* v = b.as<VarBindingNode>();
+      if (!used_.count(v->var) && !hasEffect(v->value, module_)) continue;
+      markUses(v->var->type);
+      kept.push_back(cleanBinding(VarBinding(v)));
+    }
+    std::reverse(kept.begin(), kept.end());
+    return make<const BindingBlockNode>(Array<NodeRef>(kept), block->dataflow);
+  }
+
+  NodeRef cleanBinding(const VarBinding& b) {
+    const auto* branch = b->value.as<GraphIfNode>();
+    if (!branch) {
+      markUses(b->value);
+      return b;
+    }
+    auto copy = make<GraphIfNode>(*branch);
+    copy->thenBranch = clean(branch->thenBranch);
+    copy->elseBranch = clean(branch->elseBranch);
+    markUses(branch->condition);
+    return make<const VarBindingNode>(b->var, GraphExpr(copy));
+  }
+
+  Module module_;
+  Used used_;
+  std::unordered_set<const Node*> seenTypes_;
+};
+
+// Functions that can be reached from those visible outside (all but "private" ones).
+Module reachable(const Module& module) {
+  std::vector<std::string> work;
+  std::unordered_set<std::string> seen;
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    const auto* f = module->functions[i].as<FunctionNode>();
+    const auto* p = module->functions[i].as<PrimFuncNode>();
+    Dict attrs = f ? f->attrs : p ? p->attrs : nullptr;
+    bool visible = attr(attrs, "global_symbol") != nullptr || (f && !attrInt(attrs, "private") && !attrInt(attrs, "Primitive"));
+    if (visible && seen.insert(module->names[i]->name).second) work.push_back(module->names[i]->name);
+  }
+  if (work.empty()) return module; // nothing is declared visible: a module under construction
+  while (!work.empty()) {
+    GraphExpr f = module->find(work.back());
+    work.pop_back();
+    if (f)
+      walk(f, [&](const NodeRef& n) {
+        if (const auto* g = n.as<GlobalVarNode>(); g && seen.insert(g->name).second) work.push_back(g->name);
+        return true;
+      });
+  }
+  Module out = module;
+  for (const GlobalVar& g : module->names)
+    if (!seen.count(g->name)) out = withoutFunction(out, g->name);
+  return out;
+}
+
+} // namespace
+
+Result<Module> removeDead(const Module& module) {
+  Module out = module;
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    const auto* f = module->functions[i].as<FunctionNode>();
+    if (!f) continue;
+    auto copy = make<FunctionNode>(*f);
+    copy->body = Remover(module).clean(f->body);
+    out = withFunction(out, module->names[i]->name, GraphExpr(copy));
+  }
+  return reachable(out);
+}
+
+} // namespace bevel
