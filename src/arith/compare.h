@@ -1,0 +1,21 @@
+// Fast equality of scalar expressions, modulo the order of commutative operands.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace bevel::arith {
+
+/// Equal in value whatever the variables are: a*b and b*a, min(a, b) and min(b, a) are the same. Never true for
+/// expressions with side effects.
+bool sameExpr(const Expr& a, const Expr& b);
+/// Equal node by node.
+bool identicalExpr(const Expr& a, const Expr& b);
+
+/// True when some node in e satisfies the predicate on kinds below.
+bool readsData(const Expr& e);   // a load, call or conversion from floating point: its value may be anything
+bool hasEffects(const Expr& e);  // a call that is not pure and does more than read
+bool hasLoad(const Expr& e);     // anything that is unsafe to evaluate where it was not evaluated before
+/// Factors of a product of non-constants, left to right.
+void collectFactors(const Expr& e, std::vector<Expr>& out);
+
+} // namespace bevel::arith

@@ -1,0 +1,78 @@
+// Checked arithmetic on linear forms.
+#include "arith/linear_form.h"
+
+#include <algorithm>
+
+namespace bevel::arith {
+
+void LinearForm::addConst(int64_t c) {
+  auto sum = checkedAdd(constant, c);
+  if (sum) constant = *sum;
+  else valid = false;
+}
+
+void LinearForm::add(const Expr& atom, int64_t coef) {
+  if (coef == 0) return;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!sameExpr(terms[i].atom, atom)) continue;
+    auto sum = checkedAdd(terms[i].coef, coef);
+    if (!sum) valid = false;
+    else if (*sum == 0) terms.erase(terms.begin() + ptrdiff_t(i));
+    else terms[i].coef = *sum;
+    return;
+  }
+  terms.push_back({atom, coef});
+}
+
+void LinearForm::add(const LinearForm& other, int64_t factor) {
+  valid = valid && other.valid;
+  auto c = checkedMul(other.constant, factor);
+  if (!c) valid = false;
+  else addConst(*c);
+  for (const Term& t : other.terms) {
+    auto k = checkedMul(t.coef, factor);
+    if (!k) valid = false;
+    else add(t.atom, *k);
+  }
+}
+
+void LinearForm::scale(int64_t factor) {
+  if (factor == 0) {
+    terms.clear();
+    constant = 0;
+    return;
+  }
+  auto c = checkedMul(constant, factor);
+  valid = valid && c;
+  if (c) constant = *c;
+  for (Term& t : terms) {
+    auto k = checkedMul(t.coef, factor);
+    valid = valid && k;
+    if (k) t.coef = *k;
+  }
+}
+
+int64_t LinearForm::coefOf(const Expr& atom) const {
+  for (const Term& t : terms)
+    if (sameExpr(t.atom, atom)) return t.coef;
+  return 0;
+}
+
+int64_t LinearForm::gcdOfTerms() const {
+  int64_t g = 0;
+  for (const Term& t : terms) g = gcd64(g, t.coef);
+  return g;
+}
+
+bool LinearForm::sameAs(const LinearForm& other) const {
+  if (!valid || !other.valid || constant != other.constant || terms.size() != other.terms.size()) return false;
+  return std::all_of(terms.begin(), terms.end(), [&](const Term& t) { return other.coefOf(t.atom) == t.coef; });
+}
+
+LinearForm difference(const LinearForm& a, const LinearForm& b) {
+  LinearForm d = a;
+  d.add(b, -1);
+  return d;
+}
+
+} // namespace bevel::arith

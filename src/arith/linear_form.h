@@ -1,0 +1,42 @@
+// Σ coefficient * atom + constant: the canonical form of integer sums. Coefficients are checked: a form that would leave
+// int64 becomes invalid and is not used.
+#pragma once
+
+#include "arith/compare.h"
+#include "arith/number.h"
+
+namespace bevel::arith {
+
+struct Term {
+  Expr atom;
+  int64_t coef;
+};
+
+/// Terms keep the order of first occurrence, so that simplified text looks like its source and is deterministic.
+class LinearForm {
+public:
+  std::vector<Term> terms;
+  int64_t constant = 0;
+  bool valid = true;
+
+  static LinearForm of(int64_t c) {
+    LinearForm f;
+    f.constant = c;
+    return f;
+  }
+  bool isConst() const { return terms.empty(); }
+  void addConst(int64_t c);
+  /// Merges with an equal atom; drops what cancels.
+  void add(const Expr& atom, int64_t coef);
+  void add(const LinearForm& other, int64_t factor = 1);
+  void scale(int64_t factor);
+  /// Coefficient of an atom, 0 when absent.
+  int64_t coefOf(const Expr& atom) const;
+  /// Greatest common divisor of the coefficients (not of the constant); 0 without terms.
+  int64_t gcdOfTerms() const;
+  bool sameAs(const LinearForm& other) const;
+};
+
+LinearForm difference(const LinearForm& a, const LinearForm& b);
+
+} // namespace bevel::arith
