@@ -174,6 +174,12 @@ bool hasLoad(const Expr& e) {
   });
 }
 
+bool isRing(const Expr& e) {
+  if (auto u = e.as<UnaryNode>()) return u->op == UnaryOp::kNeg && u->dtype.isInteger();
+  auto b = e.as<BinaryNode>();
+  return b && b->dtype.isInteger() && b->op <= BinaryOp::kMul;
+}
+
 void collectFactors(const Expr& e, std::vector<Expr>& out) {
   auto m = e.as<BinaryNode>();
   if (m && m->op == BinaryOp::kMul && m->dtype.isInteger()) {

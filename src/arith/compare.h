@@ -15,6 +15,8 @@ bool identicalExpr(const Expr& a, const Expr& b);
 bool readsData(const Expr& e);   // a load, call or conversion from floating point: its value may be anything
 bool hasEffects(const Expr& e);  // a call that is not pure and does more than read
 bool hasLoad(const Expr& e);     // anything that is unsafe to evaluate where it was not evaluated before
+/// Addition, subtraction, multiplication or negation of integers.
+bool isRing(const Expr& e);
 /// Factors of a product of non-constants, left to right.
 void collectFactors(const Expr& e, std::vector<Expr>& out);
 

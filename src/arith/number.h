@@ -51,17 +51,21 @@ inline int64_t satNeg(int64_t x) { return x == kNegInf ? kPosInf : x == kPosInf 
 /// floor(x / c) for finite c > 0 and possibly infinite x.
 inline int64_t satFloorDiv(int64_t x, int64_t c) { return x == kNegInf || x == kPosInf ? x : floorDivide(x, c); }
 
+/// Keeps the invariant that a lower bound is never +infinity and an upper bound never -infinity.
+inline ConstBound sane(ConstBound b) {
+  return {b.min == kPosInf ? kPosInf - 1 : b.min, b.max == kNegInf ? kNegInf + 1 : b.max};
+}
 inline ConstBound operator+(ConstBound a, ConstBound b) {
-  return {satAdd(a.min, b.min, kNegInf), satAdd(a.max, b.max, kPosInf)};
+  return sane({satAdd(a.min, b.min, kNegInf), satAdd(a.max, b.max, kPosInf)});
 }
 inline ConstBound operator-(ConstBound a, ConstBound b) {
-  return {satAdd(a.min, satNeg(b.max), kNegInf), satAdd(a.max, satNeg(b.min), kPosInf)};
+  return sane({satAdd(a.min, satNeg(b.max), kNegInf), satAdd(a.max, satNeg(b.min), kPosInf)});
 }
 inline ConstBound operator*(ConstBound a, ConstBound b) {
   int64_t p[] = {satMul(a.min, b.min), satMul(a.min, b.max), satMul(a.max, b.min), satMul(a.max, b.max)};
   ConstBound r{p[0], p[0]};
   for (int64_t v : p) r = {v < r.min ? v : r.min, v > r.max ? v : r.max};
-  return r;
+  return sane(r);
 }
 inline ConstBound scaled(ConstBound a, int64_t c) { return a * ConstBound{c, c}; }
 inline ConstBound hull(ConstBound a, ConstBound b) {

@@ -24,12 +24,12 @@ public:
     bool data = false; // its value was loaded or computed by a call: arithmetic on it may wrap
   };
 
-  /// Something that holds. `form` is >= 0, or == 0 when `zero`; or `condition` holds (when it is not of that form).
+  /// Something that holds: `form` is >= 0 (or == 0 when `zero`), or bounds and residue class of one atom, which may be a
+  /// condition (bounds [1, 1] or [0, 0]).
   struct Fact {
     LinearForm form;
     bool zero = false;
-    Expr condition;           // null for a form
-    Expr atom;                // of a fact about one atom: its bounds and residue class
+    Expr atom; // null for a form
     ConstBound bound;
     ModularSet residue;
     const VarNode* owner = nullptr; // bound variable this follows from
@@ -56,6 +56,8 @@ public:
   LinearForm exactForm(const Expr& e);
   /// True when no ring operation at the top of e can leave its dtype.
   bool isExact(const Expr& e);
+  /// True when e depends on loaded or computed values.
+  bool isData(const Expr& e);
   ConstBound formBound(const LinearForm& f);
   /// The expression of a form; null when a constant does not fit the dtype.
   Expr toExpr(const LinearForm& f, DType dtype);
@@ -114,17 +116,15 @@ private:
   ConstBound binaryBound(const BinaryNode* n);
   ModularSet computeModular(const Expr& e);
   // prove.cc
-  bool proveCondition(const Expr& c, int depth);
-  bool proveComparison(const BinaryNode* c);
   bool search(const LinearForm& f, int depth);
   bool searchFacts(const LinearForm& f, const Term& t, int depth);
   bool searchStructure(const LinearForm& f, const Term& t, int depth);
   bool searchProduct(const LinearForm& f, const Term& t, int depth);
+  bool searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both, int depth);
   bool cancelWith(const LinearForm& f, const Term& t, const LinearForm& fact, int depth);
   void addFacts(const Expr& condition, bool holds, const VarNode* owner, std::vector<Fact>& out);
   void addFormFact(LinearForm f, bool zero, const VarNode* owner, std::vector<Fact>& out);
   void addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner, std::vector<Fact>& out);
-  bool knownTrue(const Expr& condition);
   void changed() { ++epoch_; }
 
   struct CacheEntry {
@@ -141,7 +141,9 @@ private:
   std::vector<CacheEntry> simplified_, bounds_; // direct-mapped by identity, filled lazily
   uint64_t epoch_ = 1;
   int budget_ = 0;     // steps left of the proof search in progress
+  bool proving_ = false;
   int ruleDepth_ = 0;
+  int dataVars_ = 0;   // variables whose info says data
   bool effects_ = false; // the expression in hand has side effects: nothing is dropped
 };
 

@@ -1,0 +1,116 @@
+// Bindings, scopes, and the public class.
+#include "arith/analyzer.h"
+
+#include "arith/state.h"
+
+#include <algorithm>
+
+namespace bevel {
+
+using namespace arith;
+
+void AnalyzerState::unbind(const Var& var) {
+  auto it = vars_.find(var);
+  if (it != vars_.end()) {
+    dataVars_ -= it->second.data;
+    vars_.erase(it);
+  }
+  std::erase_if(facts_, [&](const Fact& f) { return f.owner == var.get(); });
+  changed();
+}
+
+void AnalyzerState::bindBound(const Var& var, ConstBound bound) {
+  unbind(var);
+  vars_[var] = {bound, nullptr, false};
+}
+
+void AnalyzerState::bind(const Var& var, const Range& range) {
+  Expr min = simplify(range->min), extent = simplify(range->extent);
+  if (isConst(extent, 1)) return bindValue(var, min);
+  ConstBound lo = this->bound(min), n = this->bound(extent);
+  ConstBound hi = lo + n - ConstBound{1, 1};
+  unbind(var);
+  vars_[var] = {sane({lo.min, std::max(lo.min, hi.max)}), nullptr, false};
+  bool constMin = asConst(min).has_value(), constExtent = asConst(extent).has_value();
+  if (min->dtype != extent->dtype || min->dtype != var->dtype) return;
+  if (!constMin) {
+    LinearForm f; // var - min >= 0
+    f.add(var, 1);
+    f.add(exactForm(min), -1);
+    addFormFact(f, false, var.get(), facts_);
+  }
+  if (!constMin || !constExtent) {
+    LinearForm f = exactForm(min); // min + extent - 1 - var >= 0
+    f.add(exactForm(extent));
+    f.add(var, -1);
+    f.addConst(-1);
+    addFormFact(f, false, var.get(), facts_);
+  }
+  changed();
+}
+
+void AnalyzerState::bindValue(const Var& var, const Expr& value) {
+  Expr v = simplify(value);
+  if (v == var) return;
+  bool integer = v->dtype.isInteger() || v->dtype.isBool();
+  ConstBound b = integer ? bound(v) : ConstBound{};
+  unbind(var);
+  bool simple = v->kind == Kind::kVar || v->kind == Kind::kIntImm || v->kind == Kind::kFloatImm;
+  if (v->dtype != var->dtype) return;
+  if (simple || (integer && !isData(v))) {
+    vars_[var] = {b, v, false};
+  } else if (integer) {
+    vars_[var] = {b, nullptr, true};
+    ++dataVars_;
+  }
+}
+
+size_t AnalyzerState::assume(const Expr& condition) {
+  size_t depth = assumed_.size();
+  std::vector<Fact> found;
+  addFacts(simplify(condition), true, nullptr, found);
+  for (Fact& f : found) assumed_.push_back(std::move(f));
+  changed();
+  return depth;
+}
+
+void AnalyzerState::restore(size_t depth) {
+  assumed_.resize(std::min(depth, assumed_.size()));
+  changed();
+}
+
+AssumeScope::AssumeScope(AssumeScope&& other) noexcept : state_(other.state_), depth_(other.depth_) {
+  other.state_ = nullptr;
+}
+AssumeScope::~AssumeScope() {
+  if (state_) state_->restore(depth_);
+}
+
+Analyzer::Analyzer() : state_(std::make_unique<AnalyzerState>()) {}
+Analyzer::~Analyzer() = default;
+
+void Analyzer::bind(const Var& var, const Range& range) { state_->bind(var, range); }
+void Analyzer::bind(const Var& var, const Expr& value) { state_->bindValue(var, value); }
+void Analyzer::bind(const Var& var, ConstBound bound) { state_->bindBound(var, bound); }
+void Analyzer::unbind(const Var& var) { state_->unbind(var); }
+AssumeScope Analyzer::assume(const Expr& condition) { return AssumeScope(state_.get(), state_->assume(condition)); }
+Expr Analyzer::simplify(const Expr& e) { return state_->simplify(e); }
+bool Analyzer::prove(const Expr& condition) { return state_->prove(condition); }
+ConstBound Analyzer::bound(const Expr& e) { return state_->bound(e); }
+ModularSet Analyzer::modular(const Expr& e) { return state_->modular(e); }
+
+bool Analyzer::proveEqual(const Expr& a, const Expr& b) {
+  if (a == b || sameExpr(a, b)) return true;
+  if (a->dtype != b->dtype) return false;
+  Expr x = state_->simplify(a), y = state_->simplify(b);
+  if (sameExpr(x, y)) return true;
+  auto d = state_->exactDifference(x, y);
+  if (!d.valid) return false;
+  auto negative = d;
+  negative.scale(-1);
+  return state_->proveNonNegative(d) && state_->proveNonNegative(negative);
+}
+bool Analyzer::proveLess(const Expr& a, const Expr& b) { return state_->proveLess(a, b); }
+bool Analyzer::proveLessEqual(const Expr& a, const Expr& b) { return state_->proveLessEqual(a, b); }
+
+} // namespace bevel
