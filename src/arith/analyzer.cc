@@ -89,15 +89,33 @@ AssumeScope::~AssumeScope() {
 Analyzer::Analyzer() : state_(std::make_unique<AnalyzerState>()) {}
 Analyzer::~Analyzer() = default;
 
-void Analyzer::bind(const Var& var, const Range& range) { state_->bind(var, range); }
-void Analyzer::bind(const Var& var, const Expr& value) { state_->bindValue(var, value); }
-void Analyzer::bind(const Var& var, ConstBound bound) { state_->bindBound(var, bound); }
-void Analyzer::unbind(const Var& var) { state_->unbind(var); }
-AssumeScope Analyzer::assume(const Expr& condition) { return AssumeScope(state_.get(), state_->assume(condition)); }
-Expr Analyzer::simplify(const Expr& e) { return state_->simplify(e); }
-bool Analyzer::prove(const Expr& condition) { return state_->prove(condition); }
-ConstBound Analyzer::bound(const Expr& e) { return state_->bound(e); }
-ModularSet Analyzer::modular(const Expr& e) { return state_->modular(e); }
+void Analyzer::bind(const Var& var, const Range& range) {
+  state_->bind(var, range);
+}
+void Analyzer::bind(const Var& var, const Expr& value) {
+  state_->bindValue(var, value);
+}
+void Analyzer::bind(const Var& var, ConstBound bound) {
+  state_->bindBound(var, bound);
+}
+void Analyzer::unbind(const Var& var) {
+  state_->unbind(var);
+}
+AssumeScope Analyzer::assume(const Expr& condition) {
+  return AssumeScope(state_.get(), state_->assume(condition));
+}
+Expr Analyzer::simplify(const Expr& e) {
+  return state_->simplify(e);
+}
+bool Analyzer::prove(const Expr& condition) {
+  return state_->prove(condition);
+}
+ConstBound Analyzer::bound(const Expr& e) {
+  return state_->bound(e);
+}
+ModularSet Analyzer::modular(const Expr& e) {
+  return state_->modular(e);
+}
 
 bool Analyzer::proveEqual(const Expr& a, const Expr& b) {
   if (a == b || sameExpr(a, b)) return true;
@@ -110,7 +128,11 @@ bool Analyzer::proveEqual(const Expr& a, const Expr& b) {
   negative.scale(-1);
   return state_->proveNonNegative(d) && state_->proveNonNegative(negative);
 }
-bool Analyzer::proveLess(const Expr& a, const Expr& b) { return state_->proveLess(a, b); }
-bool Analyzer::proveLessEqual(const Expr& a, const Expr& b) { return state_->proveLessEqual(a, b); }
+bool Analyzer::proveLess(const Expr& a, const Expr& b) {
+  return state_->proveLess(a, b);
+}
+bool Analyzer::proveLessEqual(const Expr& a, const Expr& b) {
+  return state_->proveLessEqual(a, b);
+}
 
 } // namespace bevel

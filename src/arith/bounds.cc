@@ -1,5 +1,5 @@
-// Constant bounds by interval arithmetic. An operation on index types that would leave its dtype is undefined, so its
-// result is clipped; on element types it wraps, so its bounds become the whole dtype.
+// Constant bounds by interval arithmetic. An operation on index types that would leave its dtype is
+// undefined, so its result is clipped; on element types it wraps, so its bounds become the whole dtype.
 #include "arith/state.h"
 
 namespace bevel {
@@ -40,7 +40,8 @@ ConstBound divide(ConstBound a, ConstBound b, bool floor) {
       int64_t q = one(x, y);
       r = {std::min(r.min, q), std::max(r.max, q)};
     }
-  // A huge dividend over a huge divisor may still be anything in between: widen towards the small divisor's corner.
+  // A huge dividend over a huge divisor may still be anything in between: widen towards the small divisor's
+  // corner.
   if (a.min < 0 && a.max > 0) r = hull(r, {0, 0});
   return r;
 }
@@ -91,16 +92,25 @@ ConstBound bitBound(BinaryOp op, ConstBound a, ConstBound b, DType t) {
 }
 
 ConstBound compareBound(BinaryOp op, ConstBound a, ConstBound b) {
-  auto decided = [](bool yes, bool no) { return yes ? ConstBound{1, 1} : no ? ConstBound{0, 0} : ConstBound{0, 1}; };
+  auto decided = [](bool yes, bool no) {
+    return yes ? ConstBound{1, 1} : no ? ConstBound{0, 0} : ConstBound{0, 1};
+  };
   // An infinite bound never decides: kPosInf < kPosInf is false below, as it must be for "unknown".
   switch (op) {
-  case BinaryOp::kLt: return decided(a.max < b.min, a.min >= b.max && b.max != kPosInf && a.min != kNegInf);
-  case BinaryOp::kLe: return decided(a.max <= b.min && b.min != kNegInf && a.max != kPosInf, a.min > b.max);
-  case BinaryOp::kGt: return compareBound(BinaryOp::kLt, b, a);
-  case BinaryOp::kGe: return compareBound(BinaryOp::kLe, b, a);
-  case BinaryOp::kEq: return decided(a.isPoint() && a == b, a.max < b.min || a.min > b.max);
-  case BinaryOp::kNe: return decided(a.max < b.min || a.min > b.max, a.isPoint() && a == b);
-  default: return {0, 1};
+  case BinaryOp::kLt:
+    return decided(a.max < b.min, a.min >= b.max && b.max != kPosInf && a.min != kNegInf);
+  case BinaryOp::kLe:
+    return decided(a.max <= b.min && b.min != kNegInf && a.max != kPosInf, a.min > b.max);
+  case BinaryOp::kGt:
+    return compareBound(BinaryOp::kLt, b, a);
+  case BinaryOp::kGe:
+    return compareBound(BinaryOp::kLe, b, a);
+  case BinaryOp::kEq:
+    return decided(a.isPoint() && a == b, a.max < b.min || a.min > b.max);
+  case BinaryOp::kNe:
+    return decided(a.max < b.min || a.min > b.max, a.isPoint() && a == b);
+  default:
+    return {0, 1};
   }
 }
 
@@ -111,25 +121,40 @@ ConstBound AnalyzerState::binaryBound(const BinaryNode* n) {
   DType t = n->dtype;
   if (isComparison(n->op)) return n->a->dtype.isFloat() ? ConstBound{0, 1} : compareBound(n->op, a, b);
   switch (n->op) {
-  case BinaryOp::kAdd: return clip(a + b, t);
-  case BinaryOp::kSub: return clip(a - b, t);
-  case BinaryOp::kMul: return clip(a * b, t);
-  case BinaryOp::kDiv: return clip(divide(a, b, false), t);
-  case BinaryOp::kFloorDiv: return clip(divide(a, b, true), t);
-  case BinaryOp::kMod: return clip(truncModBound(a, b), t);
-  case BinaryOp::kFloorMod: return clip(floorModBound(a, b), t);
-  case BinaryOp::kMin: return {std::min(a.min, b.min), std::min(a.max, b.max)};
-  case BinaryOp::kMax: return {std::max(a.min, b.min), std::max(a.max, b.max)};
-  case BinaryOp::kAnd: return {a.min == 1 && b.min == 1 ? 1 : 0, a.max == 0 || b.max == 0 ? 0 : 1};
-  case BinaryOp::kOr: return {a.min == 1 || b.min == 1 ? 1 : 0, a.max == 0 && b.max == 0 ? 0 : 1};
-  case BinaryOp::kShr: return t.isUInt() && t.bits >= 64 && a.max == kPosInf ? ConstBound{0, kPosInf} : shiftRight(a, b);
+  case BinaryOp::kAdd:
+    return clip(a + b, t);
+  case BinaryOp::kSub:
+    return clip(a - b, t);
+  case BinaryOp::kMul:
+    // Products are made by multiplying out, so "it does not overflow" need not hold of them: no clipping.
+    return isIndexType(t) && t.lanes == 1 ? a * b : clip(a * b, t);
+  case BinaryOp::kDiv:
+    return clip(divide(a, b, false), t);
+  case BinaryOp::kFloorDiv:
+    return clip(divide(a, b, true), t);
+  case BinaryOp::kMod:
+    return clip(truncModBound(a, b), t);
+  case BinaryOp::kFloorMod:
+    return clip(floorModBound(a, b), t);
+  case BinaryOp::kMin:
+    return {std::min(a.min, b.min), std::min(a.max, b.max)};
+  case BinaryOp::kMax:
+    return {std::max(a.min, b.min), std::max(a.max, b.max)};
+  case BinaryOp::kAnd:
+    return {a.min == 1 && b.min == 1 ? 1 : 0, a.max == 0 || b.max == 0 ? 0 : 1};
+  case BinaryOp::kOr:
+    return {a.min == 1 || b.min == 1 ? 1 : 0, a.max == 0 && b.max == 0 ? 0 : 1};
+  case BinaryOp::kShr:
+    return t.isUInt() && t.bits >= 64 && a.max == kPosInf ? ConstBound{0, kPosInf} : shiftRight(a, b);
   case BinaryOp::kShl:
     if (b.within(0, 62)) return clip(a * ConstBound{int64_t(1) << b.min, int64_t(1) << b.max}, t);
     return dtypeBound(t.scalar());
   case BinaryOp::kBitAnd:
   case BinaryOp::kBitOr:
-  case BinaryOp::kBitXor: return bitBound(n->op, a, b, t);
-  default: return dtypeBound(t.scalar());
+  case BinaryOp::kBitXor:
+    return bitBound(n->op, a, b, t);
+  default:
+    return dtypeBound(t.scalar());
   }
 }
 
@@ -146,15 +171,18 @@ ConstBound AnalyzerState::computeBound(const Expr& e) {
     auto it = vars_.find(cast<VarNode>(e));
     return it == vars_.end() ? all : meet(it->second.bound, all);
   }
-  case Kind::kBinary: return binaryBound(e.as<BinaryNode>());
+  case Kind::kBinary:
+    return binaryBound(e.as<BinaryNode>());
   case Kind::kUnary: {
     ConstBound a = bound(e.as<UnaryNode>()->a);
     if (e.as<UnaryNode>()->op == UnaryOp::kNeg) return clip(ConstBound{0, 0} - a, t);
     if (e.as<UnaryNode>()->op == UnaryOp::kNot) return {a.max == 1 ? 0 : 1, a.min == 0 ? 1 : 0};
     return t.isInt() ? ConstBound{-1, -1} - a : all;
   }
-  case Kind::kSelect: return hull(bound(e.as<SelectNode>()->a), bound(e.as<SelectNode>()->b));
-  case Kind::kBroadcast: return bound(e.as<BroadcastNode>()->value);
+  case Kind::kSelect:
+    return hull(bound(e.as<SelectNode>()->a), bound(e.as<SelectNode>()->b));
+  case Kind::kBroadcast:
+    return bound(e.as<BroadcastNode>()->value);
   case Kind::kRamp: {
     auto r = e.as<RampNode>();
     return clip(bound(r->base) + bound(r->stride) * ConstBound{0, t.lanes - 1}, t);
@@ -167,7 +195,8 @@ ConstBound AnalyzerState::computeBound(const Expr& e) {
     bool unsigned64 = from.isUInt() && from.bits >= 64 && v.max == kPosInf;
     return v.within(all.min, all.max) && !unsigned64 ? v : all;
   }
-  case Kind::kLet: return all;
+  case Kind::kLet:
+    return all;
   case Kind::kCall: {
     auto c = e.as<CallNode>();
     if (c->op == Intrin::kIfThenElse) return hull(bound(c->arg(1)), bound(c->arg(2)));
@@ -182,7 +211,8 @@ ConstBound AnalyzerState::computeBound(const Expr& e) {
     }
     return all;
   }
-  default: return all;
+  default:
+    return all;
   }
 }
 
@@ -199,7 +229,7 @@ ConstBound AnalyzerState::bound(const Expr& e) {
   use(facts_);
   use(assumed_);
   if (b.min > b.max) b = {b.min, b.min}; // contradictory knowledge: nothing runs here
-  CacheEntry& again = slot(bounds_, e); // computing may have reused the entry
+  CacheEntry& again = slot(bounds_, e);  // computing may have reused the entry
   again.key = e;
   again.epoch = epoch_;
   again.bound = b;

@@ -13,15 +13,18 @@ bool isCommutative(BinaryOp op, DType operand) {
   case BinaryOp::kAdd:
   case BinaryOp::kMul:
   case BinaryOp::kMin:
-  case BinaryOp::kMax: return !operand.isFloat();
+  case BinaryOp::kMax:
+    return !operand.isFloat();
   case BinaryOp::kEq:
   case BinaryOp::kNe:
   case BinaryOp::kAnd:
   case BinaryOp::kOr:
   case BinaryOp::kBitAnd:
   case BinaryOp::kBitOr:
-  case BinaryOp::kBitXor: return true;
-  default: return false;
+  case BinaryOp::kBitXor:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -51,7 +54,8 @@ template <bool kModuloOrder> bool equalLists(const Array<NodeRef>& a, const Arra
     if (a[i] == b[i]) continue;
     if (!a[i] || !b[i]) return false;
     bool exprs = ExprNode::classof(a[i].get()) && ExprNode::classof(b[i].get());
-    if (!(exprs ? equal<kModuloOrder>(cast<ExprNode>(a[i]), cast<ExprNode>(b[i])) : structuralEqual(a[i], b[i])))
+    if (!(exprs ? equal<kModuloOrder>(cast<ExprNode>(a[i]), cast<ExprNode>(b[i]))
+                : structuralEqual(a[i], b[i])))
       return false;
   }
   return true;
@@ -71,20 +75,25 @@ template <bool kModuloOrder> bool equal(const Expr& a, const Expr& b) {
   if (a == b) return !kModuloOrder || a->kind != Kind::kCall || !hasEffects(a);
   if (!a || !b || a->kind != b->kind || a->dtype != b->dtype) return false;
   switch (a->kind) {
-  case Kind::kVar: return false;
-  case Kind::kIntImm: return a.as<IntImmNode>()->value == b.as<IntImmNode>()->value;
+  case Kind::kVar:
+    return false;
+  case Kind::kIntImm:
+    return a.as<IntImmNode>()->value == b.as<IntImmNode>()->value;
   case Kind::kUnary: {
     auto x = a.as<UnaryNode>(), y = b.as<UnaryNode>();
     return x->op == y->op && equal<kModuloOrder>(x->a, y->a);
   }
-  case Kind::kBinary: return equalBinary<kModuloOrder>(a.as<BinaryNode>(), b.as<BinaryNode>());
+  case Kind::kBinary:
+    return equalBinary<kModuloOrder>(a.as<BinaryNode>(), b.as<BinaryNode>());
   case Kind::kSelect: {
     auto x = a.as<SelectNode>(), y = b.as<SelectNode>();
     return equal<kModuloOrder>(x->condition, y->condition) && equal<kModuloOrder>(x->a, y->a) &&
            equal<kModuloOrder>(x->b, y->b);
   }
-  case Kind::kCast: return equal<kModuloOrder>(a.as<CastNode>()->value, b.as<CastNode>()->value);
-  case Kind::kBroadcast: return equal<kModuloOrder>(a.as<BroadcastNode>()->value, b.as<BroadcastNode>()->value);
+  case Kind::kCast:
+    return equal<kModuloOrder>(a.as<CastNode>()->value, b.as<CastNode>()->value);
+  case Kind::kBroadcast:
+    return equal<kModuloOrder>(a.as<BroadcastNode>()->value, b.as<BroadcastNode>()->value);
   case Kind::kRamp: {
     auto x = a.as<RampNode>(), y = b.as<RampNode>();
     return equal<kModuloOrder>(x->base, y->base) && equal<kModuloOrder>(x->stride, y->stride);
@@ -101,7 +110,8 @@ template <bool kModuloOrder> bool equal(const Expr& a, const Expr& b) {
     if (kModuloOrder && hasEffects(a)) return false;
     return equalLists<kModuloOrder>(x->args, y->args);
   }
-  default: return structuralEqual(a, b);
+  default:
+    return structuralEqual(a, b);
   }
 }
 
@@ -119,29 +129,45 @@ bool any(const Expr& e, FunctionRef<bool(const ExprNode*)> pred) {
   case Kind::kVar:
   case Kind::kIntImm:
   case Kind::kFloatImm:
-  case Kind::kStringImm: return false;
-  case Kind::kUnary: return any(e.as<UnaryNode>()->a, pred);
-  case Kind::kBinary: return any(e.as<BinaryNode>()->a, pred) || any(e.as<BinaryNode>()->b, pred);
+  case Kind::kStringImm:
+    return false;
+  case Kind::kUnary:
+    return any(e.as<UnaryNode>()->a, pred);
+  case Kind::kBinary:
+    return any(e.as<BinaryNode>()->a, pred) || any(e.as<BinaryNode>()->b, pred);
   case Kind::kSelect: {
     auto s = e.as<SelectNode>();
     return any(s->condition, pred) || any(s->a, pred) || any(s->b, pred);
   }
-  case Kind::kCast: return any(e.as<CastNode>()->value, pred);
-  case Kind::kBroadcast: return any(e.as<BroadcastNode>()->value, pred);
-  case Kind::kRamp: return any(e.as<RampNode>()->base, pred) || any(e.as<RampNode>()->stride, pred);
-  case Kind::kLoad: return anyOf(e.as<LoadNode>()->indices, pred);
-  case Kind::kCall: return anyOf(e.as<CallNode>()->args, pred);
-  case Kind::kShuffle: return anyOf(e.as<ShuffleNode>()->vectors, pred);
-  case Kind::kLet: return any(e.as<LetNode>()->value, pred) || any(e.as<LetNode>()->body, pred);
-  case Kind::kReduce: return anyOf(e.as<ReduceNode>()->source, pred);
-  default: return false;
+  case Kind::kCast:
+    return any(e.as<CastNode>()->value, pred);
+  case Kind::kBroadcast:
+    return any(e.as<BroadcastNode>()->value, pred);
+  case Kind::kRamp:
+    return any(e.as<RampNode>()->base, pred) || any(e.as<RampNode>()->stride, pred);
+  case Kind::kLoad:
+    return anyOf(e.as<LoadNode>()->indices, pred);
+  case Kind::kCall:
+    return anyOf(e.as<CallNode>()->args, pred);
+  case Kind::kShuffle:
+    return anyOf(e.as<ShuffleNode>()->vectors, pred);
+  case Kind::kLet:
+    return any(e.as<LetNode>()->value, pred) || any(e.as<LetNode>()->body, pred);
+  case Kind::kReduce:
+    return anyOf(e.as<ReduceNode>()->source, pred);
+  default:
+    return false;
   }
 }
 
 } // namespace
 
-bool sameExpr(const Expr& a, const Expr& b) { return equal<true>(a, b); }
-bool identicalExpr(const Expr& a, const Expr& b) { return equal<false>(a, b); }
+bool sameExpr(const Expr& a, const Expr& b) {
+  return equal<true>(a, b);
+}
+bool identicalExpr(const Expr& a, const Expr& b) {
+  return equal<false>(a, b);
+}
 
 bool readsData(const Expr& e) {
   return any(e, [](const ExprNode* n) {

@@ -5,16 +5,16 @@
 
 namespace bevel::arith {
 
-/// Equal in value whatever the variables are: a*b and b*a, min(a, b) and min(b, a) are the same. Never true for
-/// expressions with side effects.
+/// Equal in value whatever the variables are: a*b and b*a, min(a, b) and min(b, a) are the same. Never true
+/// for expressions with side effects.
 bool sameExpr(const Expr& a, const Expr& b);
 /// Equal node by node.
 bool identicalExpr(const Expr& a, const Expr& b);
 
 /// True when some node in e satisfies the predicate on kinds below.
-bool readsData(const Expr& e);   // a load, call or conversion from floating point: its value may be anything
-bool hasEffects(const Expr& e);  // a call that is not pure and does more than read
-bool hasLoad(const Expr& e);     // anything that is unsafe to evaluate where it was not evaluated before
+bool readsData(const Expr& e);  // a load, call or conversion from floating point: its value may be anything
+bool hasEffects(const Expr& e); // a call that is not pure and does more than read
+bool hasLoad(const Expr& e);    // anything that is unsafe to evaluate where it was not evaluated before
 /// Addition, subtraction, multiplication or negation of integers.
 bool isRing(const Expr& e);
 /// Factors of a product of non-constants, left to right.

@@ -1,5 +1,5 @@
-// Values of scalar expressions under values of their variables: the reference that simplification is tested against, and
-// a small constant evaluator for shapes.
+// Values of scalar expressions under values of their variables: the reference that simplification is tested
+// against, and a small constant evaluator for shapes.
 #pragma once
 
 #include "ir/build.h"
@@ -16,8 +16,9 @@ struct EvalOptions {
   int lane = 0;           // which lane of a vector expression
 };
 
-/// The value of an integer or bool expression. Nothing when it divides by zero, overflows an index type, or holds what has
-/// no value here (floats, loads, unbound variables). Only the chosen side of if_then_else is evaluated.
+/// The value of an integer or bool expression. Nothing when it divides by zero, overflows an index type, or
+/// holds what has no value here (floats, loads, unbound variables). Only the chosen side of if_then_else is
+/// evaluated.
 std::optional<int64_t> evaluate(const Expr& e, const IntEnv& env, const EvalOptions& options = {});
 
 } // namespace bevel

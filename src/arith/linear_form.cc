@@ -7,8 +7,10 @@ namespace bevel::arith {
 
 void LinearForm::addConst(int64_t c) {
   auto sum = checkedAdd(constant, c);
-  if (sum) constant = *sum;
-  else valid = false;
+  if (sum)
+    constant = *sum;
+  else
+    valid = false;
 }
 
 void LinearForm::add(const Expr& atom, int64_t coef) {
@@ -16,9 +18,12 @@ void LinearForm::add(const Expr& atom, int64_t coef) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!sameExpr(terms[i].atom, atom)) continue;
     auto sum = checkedAdd(terms[i].coef, coef);
-    if (!sum) valid = false;
-    else if (*sum == 0) terms.erase(terms.begin() + ptrdiff_t(i));
-    else terms[i].coef = *sum;
+    if (!sum)
+      valid = false;
+    else if (*sum == 0)
+      terms.erase(terms.begin() + ptrdiff_t(i));
+    else
+      terms[i].coef = *sum;
     return;
   }
   terms.push_back({atom, coef});
@@ -27,12 +32,16 @@ void LinearForm::add(const Expr& atom, int64_t coef) {
 void LinearForm::add(const LinearForm& other, int64_t factor) {
   valid = valid && other.valid;
   auto c = checkedMul(other.constant, factor);
-  if (!c) valid = false;
-  else addConst(*c);
+  if (!c)
+    valid = false;
+  else
+    addConst(*c);
   for (const Term& t : other.terms) {
     auto k = checkedMul(t.coef, factor);
-    if (!k) valid = false;
-    else add(t.atom, *k);
+    if (!k)
+      valid = false;
+    else
+      add(t.atom, *k);
   }
 }
 
@@ -65,8 +74,10 @@ int64_t LinearForm::gcdOfTerms() const {
 }
 
 bool LinearForm::sameAs(const LinearForm& other) const {
-  if (!valid || !other.valid || constant != other.constant || terms.size() != other.terms.size()) return false;
-  return std::all_of(terms.begin(), terms.end(), [&](const Term& t) { return other.coefOf(t.atom) == t.coef; });
+  if (!valid || !other.valid || constant != other.constant || terms.size() != other.terms.size())
+    return false;
+  return std::all_of(terms.begin(), terms.end(),
+                     [&](const Term& t) { return other.coefOf(t.atom) == t.coef; });
 }
 
 LinearForm difference(const LinearForm& a, const LinearForm& b) {

@@ -1,5 +1,5 @@
-// Σ coefficient * atom + constant: the canonical form of integer sums. Coefficients are checked: a form that would leave
-// int64 becomes invalid and is not used.
+// Σ coefficient * atom + constant: the canonical form of integer sums. Coefficients are checked: a form that
+// would leave int64 becomes invalid and is not used.
 #pragma once
 
 #include "arith/compare.h"
@@ -12,7 +12,8 @@ struct Term {
   int64_t coef;
 };
 
-/// Terms keep the order of first occurrence, so that simplified text looks like its source and is deterministic.
+/// Terms keep the order of first occurrence, so that simplified text looks like its source and is
+/// deterministic.
 class LinearForm {
 public:
   std::vector<Term> terms;

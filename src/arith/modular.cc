@@ -7,7 +7,9 @@ using namespace arith;
 
 namespace {
 
-ModularSet point(int64_t v) { return {0, v}; }
+ModularSet point(int64_t v) {
+  return {0, v};
+}
 
 ModularSet normal(int64_t coeff, int64_t base) {
   if (coeff == 0) return {0, base};
@@ -47,14 +49,19 @@ ModularSet AnalyzerState::computeModular(const Expr& e) {
     if (isComparison(n->op)) return {};
     ModularSet a = modular(n->a), b = modular(n->b);
     switch (n->op) {
-    case BinaryOp::kAdd: return isExact(e) ? add(a, b, 1) : ModularSet{};
-    case BinaryOp::kSub: return isExact(e) ? add(a, b, -1) : ModularSet{};
-    case BinaryOp::kMul: return isExact(e) ? multiply(a, b) : ModularSet{};
+    case BinaryOp::kAdd:
+      return isExact(e) ? add(a, b, 1) : ModularSet{};
+    case BinaryOp::kSub:
+      return isExact(e) ? add(a, b, -1) : ModularSet{};
+    case BinaryOp::kMul:
+      return isExact(e) ? multiply(a, b) : ModularSet{};
     case BinaryOp::kMin:
-    case BinaryOp::kMax: return join(a, b);
+    case BinaryOp::kMax:
+      return join(a, b);
     case BinaryOp::kFloorDiv:
     case BinaryOp::kDiv:
-      if (b.coeff == 0 && b.base > 0 && a.divisibleBy(b.base)) return normal(a.coeff / b.base, a.base / b.base);
+      if (b.coeff == 0 && b.base > 0 && a.divisibleBy(b.base))
+        return normal(a.coeff / b.base, a.base / b.base);
       return {};
     case BinaryOp::kFloorMod: // x mod c keeps the residue modulo gcd(coeff, c)
       if (b.coeff == 0 && b.base > 0) return normal(gcd64(a.coeff, b.base), a.base);
@@ -63,19 +70,24 @@ ModularSet AnalyzerState::computeModular(const Expr& e) {
       if (b.coeff == 0 && b.base != 0) return normal(gcd64(a.coeff, b.base), a.base);
       return {};
     case BinaryOp::kShl:
-      if (b.coeff == 0 && b.base >= 0 && b.base < 62 && isExact(e)) return multiply(a, point(int64_t(1) << b.base));
+      if (b.coeff == 0 && b.base >= 0 && b.base < 62 && isExact(e))
+        return multiply(a, point(int64_t(1) << b.base));
       return {};
-    default: return {};
+    default:
+      return {};
     }
   }
   case Kind::kUnary:
-    if (e.as<UnaryNode>()->op == UnaryOp::kNeg && isExact(e)) return multiply(modular(e.as<UnaryNode>()->a), point(-1));
+    if (e.as<UnaryNode>()->op == UnaryOp::kNeg && isExact(e))
+      return multiply(modular(e.as<UnaryNode>()->a), point(-1));
     return {};
-  case Kind::kSelect: return join(modular(e.as<SelectNode>()->a), modular(e.as<SelectNode>()->b));
+  case Kind::kSelect:
+    return join(modular(e.as<SelectNode>()->a), modular(e.as<SelectNode>()->b));
   case Kind::kCast: {
     const Expr& v = e.as<CastNode>()->value;
     bool keeps = v->dtype.isInteger() && e->dtype.isInteger() &&
-                 bound(v).within(dtypeBound(e->dtype).min, dtypeBound(e->dtype).max) && !(v->dtype.isUInt() && v->dtype.bits >= 64);
+                 bound(v).within(dtypeBound(e->dtype).min, dtypeBound(e->dtype).max) &&
+                 !(v->dtype.isUInt() && v->dtype.bits >= 64);
     return keeps ? modular(v) : ModularSet{};
   }
   case Kind::kCall: {
@@ -83,7 +95,8 @@ ModularSet AnalyzerState::computeModular(const Expr& e) {
     if (c->op == Intrin::kIfThenElse) return join(modular(c->arg(1)), modular(c->arg(2)));
     return {};
   }
-  default: return {};
+  default:
+    return {};
   }
 }
 
@@ -92,7 +105,8 @@ ModularSet AnalyzerState::modular(const Expr& e) {
   ModularSet m = computeModular(e);
   auto use = [&](const std::vector<Fact>& facts) {
     for (const Fact& f : facts)
-      if (f.atom && f.residue.coeff > 1 && m.coeff != 0 && f.residue.coeff > m.coeff && sameExpr(f.atom, e)) m = f.residue;
+      if (f.atom && f.residue.coeff > 1 && m.coeff != 0 && f.residue.coeff > m.coeff && sameExpr(f.atom, e))
+        m = f.residue;
   };
   use(facts_);
   use(assumed_);

@@ -1,4 +1,5 @@
-// Arithmetic on int64 that never overflows silently: checked operations, and interval operations that saturate.
+// Arithmetic on int64 that never overflows silently: checked operations, and interval operations that
+// saturate.
 #pragma once
 
 #include "arith/analyzer.h"
@@ -47,9 +48,13 @@ inline int64_t satMul(int64_t x, int64_t y) {
   if (auto r = checkedMul(x, y)) return *r;
   return negative ? kNegInf : kPosInf;
 }
-inline int64_t satNeg(int64_t x) { return x == kNegInf ? kPosInf : x == kPosInf ? kNegInf : -x; }
+inline int64_t satNeg(int64_t x) {
+  return x == kNegInf ? kPosInf : x == kPosInf ? kNegInf : -x;
+}
 /// floor(x / c) for finite c > 0 and possibly infinite x.
-inline int64_t satFloorDiv(int64_t x, int64_t c) { return x == kNegInf || x == kPosInf ? x : floorDivide(x, c); }
+inline int64_t satFloorDiv(int64_t x, int64_t c) {
+  return x == kNegInf || x == kPosInf ? x : floorDivide(x, c);
+}
 
 /// Keeps the invariant that a lower bound is never +infinity and an upper bound never -infinity.
 inline ConstBound sane(ConstBound b) {
@@ -67,7 +72,9 @@ inline ConstBound operator*(ConstBound a, ConstBound b) {
   for (int64_t v : p) r = {v < r.min ? v : r.min, v > r.max ? v : r.max};
   return sane(r);
 }
-inline ConstBound scaled(ConstBound a, int64_t c) { return a * ConstBound{c, c}; }
+inline ConstBound scaled(ConstBound a, int64_t c) {
+  return a * ConstBound{c, c};
+}
 inline ConstBound hull(ConstBound a, ConstBound b) {
   return {a.min < b.min ? a.min : b.min, a.max > b.max ? a.max : b.max};
 }
@@ -89,6 +96,8 @@ inline bool fitsDType(int64_t v, DType t) {
   return !t.isInteger() || t.bits >= 64 || (v >= minValue(t) && v <= maxValue(t));
 }
 /// Index arithmetic, which does not overflow by the IR's contract.
-inline bool isIndexType(DType t) { return t.isInt() && t.bits >= 32; }
+inline bool isIndexType(DType t) {
+  return t.isInt() && t.bits >= 32;
+}
 
 } // namespace bevel::arith

@@ -1,7 +1,8 @@
 // Facts and the search that proves `form >= 0` from them.
 //
 // 1. Interval bounds of the atoms may decide.
-// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom vanishes: if
+// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom
+// vanishes: if
 //    f - k*L >= 0 then f >= 0. Loop ranges with symbolic ends and assumed conditions are such facts.
 // 3. Quotients, remainders, min, max and choices bring facts of their own: c*(x//c) <= x, min(a, b) <= a, …
 // 4. In a product u*rest with rest >= 0, facts about u are multiplied by rest: i <= m-1 gives i*n <= (m-1)*n.
@@ -44,7 +45,9 @@ bool AnalyzerState::provePositive(LinearForm f) {
   return proveNonNegative(f);
 }
 
-bool AnalyzerState::proveLess(const Expr& a, const Expr& b) { return provePositive(exactDifference(simplify(b), simplify(a))); }
+bool AnalyzerState::proveLess(const Expr& a, const Expr& b) {
+  return provePositive(exactDifference(simplify(b), simplify(a)));
+}
 bool AnalyzerState::proveLessEqual(const Expr& a, const Expr& b) {
   return proveNonNegative(exactDifference(simplify(b), simplify(a)));
 }
@@ -101,7 +104,8 @@ bool AnalyzerState::searchFacts(const LinearForm& f, const Term& t, int depth) {
 }
 
 /// f with the term's atom replaced by a, by b; both (or one) must be proved.
-bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both, int depth) {
+bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both,
+                                 int depth) {
   auto with = [&](const Expr& x) {
     LinearForm g = f;
     g.add(t.atom, -t.coef);
@@ -120,8 +124,10 @@ bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int d
   auto n = t.atom.as<BinaryNode>();
   if (!n) return false;
   switch (n->op) {
-  case BinaryOp::kMin: return searchChoice(f, t, n->a, n->b, t.coef > 0, depth);
-  case BinaryOp::kMax: return searchChoice(f, t, n->a, n->b, t.coef < 0, depth);
+  case BinaryOp::kMin:
+    return searchChoice(f, t, n->a, n->b, t.coef > 0, depth);
+  case BinaryOp::kMax:
+    return searchChoice(f, t, n->a, n->b, t.coef < 0, depth);
   case BinaryOp::kFloorDiv: {
     auto c = asConst(n->b);
     if (!c || *c <= 0) return false;
@@ -146,13 +152,14 @@ bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int d
     fact.add(t.atom, t.coef < 0 ? -1 : 1);
     return fact.valid && cancelWith(f, t, fact, depth);
   }
-  default: return false;
+  default:
+    return false;
   }
 }
 
 bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int depth) {
   auto n = term.atom.as<BinaryNode>();
-  if (!n || n->op != BinaryOp::kMul) return false;
+  if (!n || n->op != BinaryOp::kMul || !isExact(term.atom)) return false;
   Term t = term;
   std::vector<Expr> factors;
   collectFactors(t.atom, factors);
@@ -220,7 +227,8 @@ void AnalyzerState::addFormFact(LinearForm f, bool zero, const VarNode* owner, s
   out.push_back(std::move(fact));
 }
 
-void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner, std::vector<Fact>& out) {
+void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner,
+                                       std::vector<Fact>& out) {
   LinearForm d = exactDifference(c->a, c->b), negative = d; // d compares with 0
   negative.scale(-1);
   BinaryOp op = c->op;
@@ -230,15 +238,22 @@ void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const Va
     op = kNegated[int(op) - int(BinaryOp::kEq)];
   }
   switch (op) {
-  case BinaryOp::kLt: negative.addConst(-1); [[fallthrough]];
-  case BinaryOp::kLe: return addFormFact(negative, false, owner, out);
-  case BinaryOp::kGt: d.addConst(-1); [[fallthrough]];
-  case BinaryOp::kGe: return addFormFact(d, false, owner, out);
+  case BinaryOp::kLt:
+    negative.addConst(-1);
+    [[fallthrough]];
+  case BinaryOp::kLe:
+    return addFormFact(negative, false, owner, out);
+  case BinaryOp::kGt:
+    d.addConst(-1);
+    [[fallthrough]];
+  case BinaryOp::kGe:
+    return addFormFact(d, false, owner, out);
   case BinaryOp::kEq: {
     addFormFact(d, true, owner, out);
     auto mod = c->a.as<BinaryNode>();
     auto r = asConst(c->b), m = mod ? asConst(mod->b) : std::nullopt;
-    bool residue = mod && (mod->op == BinaryOp::kFloorMod || (mod->op == BinaryOp::kMod && r == 0)) && r && m && *m > 1;
+    bool residue =
+        mod && (mod->op == BinaryOp::kFloorMod || (mod->op == BinaryOp::kMod && r == 0)) && r && m && *m > 1;
     if (!residue || *r < 0 || *r >= *m) return;
     Fact fact;
     fact.owner = owner;
@@ -261,10 +276,13 @@ void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const Va
   }
 }
 
-void AnalyzerState::addFacts(const Expr& condition, bool holds, const VarNode* owner, std::vector<Fact>& out) {
+void AnalyzerState::addFacts(const Expr& condition, bool holds, const VarNode* owner,
+                             std::vector<Fact>& out) {
   if (asConst(condition) || condition->dtype.lanes > 1) return;
-  if (auto c = condition.as<CallNode>(); c && c->op == Intrin::kLikely) return addFacts(c->arg(0), holds, owner, out);
-  if (auto u = condition.as<UnaryNode>(); u && u->op == UnaryOp::kNot) return addFacts(u->a, !holds, owner, out);
+  if (auto c = condition.as<CallNode>(); c && c->op == Intrin::kLikely)
+    return addFacts(c->arg(0), holds, owner, out);
+  if (auto u = condition.as<UnaryNode>(); u && u->op == UnaryOp::kNot)
+    return addFacts(u->a, !holds, owner, out);
   auto b = condition.as<BinaryNode>();
   if (b && ((b->op == BinaryOp::kAnd && holds) || (b->op == BinaryOp::kOr && !holds))) {
     addFacts(b->a, holds, owner, out);

@@ -73,23 +73,31 @@ private:
   int sum() {
     int a = product();
     while (true) {
-      if (eat("+")) a = binary(BinaryOp::kAdd, a, product());
-      else if (eat("-")) a = binary(BinaryOp::kSub, a, product());
-      else return a;
+      if (eat("+"))
+        a = binary(BinaryOp::kAdd, a, product());
+      else if (eat("-"))
+        a = binary(BinaryOp::kSub, a, product());
+      else
+        return a;
     }
   }
   int product() {
     int a = primary();
     while (true) {
-      if (eat("//")) a = binary(BinaryOp::kFloorDiv, a, primary());
-      else if (eat("%")) a = binary(BinaryOp::kFloorMod, a, primary());
-      else if (eat("*")) a = binary(BinaryOp::kMul, a, primary());
-      else return a;
+      if (eat("//"))
+        a = binary(BinaryOp::kFloorDiv, a, primary());
+      else if (eat("%"))
+        a = binary(BinaryOp::kFloorMod, a, primary());
+      else if (eat("*"))
+        a = binary(BinaryOp::kMul, a, primary());
+      else
+        return a;
     }
   }
   int integer() {
     int64_t v = 0;
-    while (pos_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[pos_]))) v = v * 10 + (text_[pos_++] - '0');
+    while (pos_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[pos_])))
+      v = v * 10 + (text_[pos_++] - '0');
     return add({Pattern::kInt, BinaryOp::kAdd, false, v});
   }
   int callOf(Pattern p, int arity, bool lanes) {
@@ -127,7 +135,8 @@ private:
     if (eat("false")) return add({Pattern::kInt, BinaryOp::kAdd, true, 0});
     if (eat("L")) return add({Pattern::kLanes});
     for (int i = 0; i < 3; ++i)
-      if (eat(std::string_view("c1c2c3").substr(size_t(i) * 2, 2))) return add({Pattern::kConst, BinaryOp::kAdd, false, i});
+      if (eat(std::string_view("c1c2c3").substr(size_t(i) * 2, 2)))
+        return add({Pattern::kConst, BinaryOp::kAdd, false, i});
     for (size_t i = 0; i < kWildcardNames.size(); ++i)
       if (eat(kWildcardNames.substr(i, 1))) return add({Pattern::kAny, BinaryOp::kAdd, i >= 4, int64_t(i)});
     internalFault(__FILE__, __LINE__, text_);
@@ -140,32 +149,48 @@ private:
 
 std::optional<int64_t> fold(BinaryOp op, int64_t a, int64_t b) {
   switch (op) {
-  case BinaryOp::kAdd: return checkedAdd(a, b);
-  case BinaryOp::kSub: return checkedSub(a, b);
-  case BinaryOp::kMul: return checkedMul(a, b);
+  case BinaryOp::kAdd:
+    return checkedAdd(a, b);
+  case BinaryOp::kSub:
+    return checkedSub(a, b);
+  case BinaryOp::kMul:
+    return checkedMul(a, b);
   case BinaryOp::kFloorDiv:
     if (b == 0 || (a == INT64_MIN && b == -1)) return std::nullopt;
     return floorDivide(a, b);
   case BinaryOp::kFloorMod:
     if (b == 0) return std::nullopt;
     return b == -1 ? 0 : floorModulo(a, b);
-  case BinaryOp::kMin: return a < b ? a : b;
-  case BinaryOp::kMax: return a > b ? a : b;
-  case BinaryOp::kEq: return a == b;
-  case BinaryOp::kNe: return a != b;
-  case BinaryOp::kLt: return a < b;
-  case BinaryOp::kLe: return a <= b;
-  case BinaryOp::kGt: return a > b;
-  case BinaryOp::kGe: return a >= b;
-  case BinaryOp::kAnd: return a && b;
-  case BinaryOp::kOr: return a || b;
-  default: return std::nullopt;
+  case BinaryOp::kMin:
+    return a < b ? a : b;
+  case BinaryOp::kMax:
+    return a > b ? a : b;
+  case BinaryOp::kEq:
+    return a == b;
+  case BinaryOp::kNe:
+    return a != b;
+  case BinaryOp::kLt:
+    return a < b;
+  case BinaryOp::kLe:
+    return a <= b;
+  case BinaryOp::kGt:
+    return a > b;
+  case BinaryOp::kGe:
+    return a >= b;
+  case BinaryOp::kAnd:
+    return a && b;
+  case BinaryOp::kOr:
+    return a || b;
+  default:
+    return std::nullopt;
   }
 }
 
 } // namespace
 
-int parsePattern(std::string_view text, PatternArena& arena) { return Parser(text, arena).parse(); }
+int parsePattern(std::string_view text, PatternArena& arena) {
+  return Parser(text, arena).parse();
+}
 
 bool hasWildcard(const PatternArena& arena, int index) {
   if (index < 0) return false;
@@ -177,9 +202,12 @@ bool hasWildcard(const PatternArena& arena, int index) {
 std::optional<int64_t> foldPattern(const PatternArena& arena, int index, const Bindings& binds) {
   const Pattern& p = arena[size_t(index)];
   switch (p.kind) {
-  case Pattern::kInt: return p.value;
-  case Pattern::kLanes: return binds.lanes;
-  case Pattern::kConst: return binds.constants[size_t(p.value)];
+  case Pattern::kInt:
+    return p.value;
+  case Pattern::kLanes:
+    return binds.lanes;
+  case Pattern::kConst:
+    return binds.constants[size_t(p.value)];
   case Pattern::kBinary: {
     auto a = foldPattern(arena, p.kids[0], binds);
     // Conditions are read left to right: a guard before a division protects it.
@@ -191,7 +219,8 @@ std::optional<int64_t> foldPattern(const PatternArena& arena, int index, const B
     auto a = foldPattern(arena, p.kids[0], binds);
     return a ? std::optional<int64_t>(!*a) : std::nullopt;
   }
-  default: return std::nullopt;
+  default:
+    return std::nullopt;
   }
 }
 
@@ -199,7 +228,8 @@ Expr Builder::build(int index) {
   const Pattern& p = arena_[size_t(index)];
   if (p.kind == Pattern::kAny) return binds_.any[size_t(p.value)];
   if (p.kind == Pattern::kInt && p.boolean) return constant(DType::Bool(binds_.rootType.lanes), p.value);
-  if (!hasWildcard(arena_, index) && p.kind <= Pattern::kBinary && !(p.kind == Pattern::kBinary && isComparison(p.op))) {
+  if (!hasWildcard(arena_, index) && p.kind <= Pattern::kBinary &&
+      !(p.kind == Pattern::kBinary && isComparison(p.op))) {
     auto v = foldPattern(arena_, index, binds_);
     DType t = binds_.valueType.isVoid() ? binds_.rootType : binds_.valueType;
     return v && t.isInteger() && fitsDType(*v, t) ? constant(t, *v) : nullptr;
@@ -211,12 +241,19 @@ Expr Builder::build(int index) {
   case Pattern::kBinary:
     if (kids[0]->dtype != kids[1]->dtype) return nullptr;
     return make<const BinaryNode>(p.op, kids[0], kids[1]);
-  case Pattern::kNot: return make<const UnaryNode>(UnaryOp::kNot, kids[0]);
-  case Pattern::kSelect: return make<const SelectNode>(kids[0], kids[1], kids[2]);
-  case Pattern::kIf: return make<const CallNode>(kids[1]->dtype, Intrin::kIfThenElse, Array<NodeRef>{kids[0], kids[1], kids[2]});
-  case Pattern::kRamp: return make<const RampNode>(kids[0], kids[1], binds_.lanes);
-  case Pattern::kBroadcast: return make<const BroadcastNode>(kids[0], binds_.lanes);
-  default: return nullptr;
+  case Pattern::kNot:
+    return make<const UnaryNode>(UnaryOp::kNot, kids[0]);
+  case Pattern::kSelect:
+    return make<const SelectNode>(kids[0], kids[1], kids[2]);
+  case Pattern::kIf:
+    return make<const CallNode>(kids[1]->dtype, Intrin::kIfThenElse,
+                                Array<NodeRef>{kids[0], kids[1], kids[2]});
+  case Pattern::kRamp:
+    return make<const RampNode>(kids[0], kids[1], binds_.lanes);
+  case Pattern::kBroadcast:
+    return make<const BroadcastNode>(kids[0], binds_.lanes);
+  default:
+    return nullptr;
   }
 }
 

@@ -26,8 +26,8 @@ struct Bindings {
   std::array<Expr, 7> any;
   std::array<std::optional<int64_t>, 3> constants;
   int lanes = 0;
-  DType valueType;         // of integer constants that appear
-  DType rootType = kBool;  // of the whole
+  DType valueType;        // of integer constants that appear
+  DType rootType = kBool; // of the whole
 };
 
 /// Parses a side of a rule; ends the process on a mistake in the table.

@@ -1,5 +1,5 @@
-// The rule engine: the text of rules.def is parsed once into an array of small nodes; rules are bucketed by the
-// operation at their root; matching binds wildcards by equality of expressions.
+// The rule engine: the text of rules.def is parsed once into an array of small nodes; rules are bucketed by
+// the operation at their root; matching binds wildcards by equality of expressions.
 #include "arith/rules.h"
 
 #include "arith/rule_parser.h"
@@ -12,7 +12,8 @@ using namespace arith;
 namespace {
 
 const RuleText kTexts[] = {
-#define RULE(domain, pattern, replacement, condition) {RuleDomain(#domain[0]), pattern, replacement, condition},
+#define RULE(domain, pattern, replacement, condition)                                                        \
+  {RuleDomain(#domain[0]), pattern, replacement, condition},
 #include "arith/rules.def"
 #undef RULE
 };
@@ -33,11 +34,16 @@ constexpr int kNotBucket = 40, kSelectBucket = 41, kIfBucket = 42;
 
 int bucketOf(const Pattern& p) {
   switch (p.kind) {
-  case Pattern::kBinary: return int(p.op);
-  case Pattern::kNot: return kNotBucket;
-  case Pattern::kSelect: return kSelectBucket;
-  case Pattern::kIf: return kIfBucket;
-  default: return -1;
+  case Pattern::kBinary:
+    return int(p.op);
+  case Pattern::kNot:
+    return kNotBucket;
+  case Pattern::kSelect:
+    return kSelectBucket;
+  case Pattern::kIf:
+    return kIfBucket;
+  default:
+    return -1;
   }
 }
 
@@ -53,7 +59,8 @@ const Table& table() {
   static const Table* t = [] {
     auto* built = new Table;
     for (const RuleText& text : kTexts) {
-      Rule r{text.domain, parsePattern(text.pattern, built->arena), parsePattern(text.replacement, built->arena)};
+      Rule r{text.domain, parsePattern(text.pattern, built->arena),
+             parsePattern(text.replacement, built->arena)};
       if (*text.condition) {
         r.condition = parsePattern(text.condition, built->arena);
         r.symbolicCondition = hasWildcard(built->arena, r.condition);
@@ -104,7 +111,8 @@ public:
       auto value = asConst(e);
       return value && *value == p.value && e->dtype.isBool() == p.boolean;
     }
-    case Pattern::kBinary: return matchBinary(p, e);
+    case Pattern::kBinary:
+      return matchBinary(p, e);
     case Pattern::kNot: {
       auto u = e.as<UnaryNode>();
       return u && u->op == UnaryOp::kNot && match(p.kids[0], u->a);
@@ -115,8 +123,8 @@ public:
     }
     case Pattern::kIf: {
       auto c = e.as<CallNode>();
-      return c && c->op == Intrin::kIfThenElse && match(p.kids[0], c->arg(0)) && match(p.kids[1], c->arg(1)) &&
-             match(p.kids[2], c->arg(2));
+      return c && c->op == Intrin::kIfThenElse && match(p.kids[0], c->arg(0)) &&
+             match(p.kids[1], c->arg(1)) && match(p.kids[2], c->arg(2));
     }
     case Pattern::kRamp: {
       auto r = e.as<RampNode>();
@@ -126,7 +134,8 @@ public:
       auto b = e.as<BroadcastNode>();
       return b && matchLanes(e) && match(p.kids[0], b->value);
     }
-    default: return false;
+    default:
+      return false;
     }
   }
 
@@ -142,10 +151,14 @@ private:
     if (op == BinaryOp::kAnd || op == BinaryOp::kOr) return operand->dtype.isBool();
     switch (domain_) {
     case RuleDomain::kInt:
-    case RuleDomain::kExact: return operand->dtype.isInteger();
-    case RuleDomain::kBool: return operand->dtype.isBool();
-    case RuleDomain::kVector: return isIndexType(operand->dtype);
-    case RuleDomain::kAny: return true;
+    case RuleDomain::kExact:
+      return operand->dtype.isInteger();
+    case RuleDomain::kBool:
+      return operand->dtype.isBool();
+    case RuleDomain::kVector:
+      return isIndexType(operand->dtype);
+    case RuleDomain::kAny:
+      return true;
     }
     return false;
   }
@@ -167,7 +180,9 @@ private:
 
 } // namespace
 
-std::span<const RuleText> ruleTexts() { return kTexts; }
+std::span<const RuleText> ruleTexts() {
+  return kTexts;
+}
 
 Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
   int bucket = bucketOf(e);
@@ -193,7 +208,8 @@ Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
   return nullptr;
 }
 
-Expr RuleEngine::instantiate(std::string_view text, const std::unordered_map<std::string, Expr>& names, int lanes) {
+Expr RuleEngine::instantiate(std::string_view text, const std::unordered_map<std::string, Expr>& names,
+                             int lanes) {
   PatternArena arena;
   int root = parsePattern(text, arena);
   Bindings binds;

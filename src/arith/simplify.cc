@@ -1,5 +1,5 @@
-// Simplification: dispatch over kinds, caching by identity, and the simple kinds. Sums, quotients and logic have files
-// of their own; what is left to patterns is in rules.def.
+// Simplification: dispatch over kinds, caching by identity, and the simple kinds. Sums, quotients and logic
+// have files of their own; what is left to patterns is in rules.def.
 //
 //     for i in [0, 32), j in [0, 8):   (i*8 + j) // 8 + max(j, -1)   →   i + j
 #include "arith/rules.h"
@@ -33,9 +33,12 @@ Expr AnalyzerState::visit(const Expr& e) {
   switch (e->kind) {
   case Kind::kIntImm:
   case Kind::kFloatImm:
-  case Kind::kStringImm: return e;
-  case Kind::kVar: return visitVar(e);
-  default: break;
+  case Kind::kStringImm:
+    return e;
+  case Kind::kVar:
+    return visitVar(e);
+  default:
+    break;
   }
   CacheEntry& s = slot(simplified_, e);
   if (s.key == e && s.epoch == epoch_) return s.value;
@@ -52,16 +55,22 @@ Expr AnalyzerState::visit(const Expr& e) {
 
 Expr AnalyzerState::dispatch(const Expr& e) {
   switch (e->kind) {
-  case Kind::kUnary: return visitUnary(e.as<UnaryNode>(), e);
-  case Kind::kBinary: return visitBinary(e.as<BinaryNode>(), e);
+  case Kind::kUnary:
+    return visitUnary(e.as<UnaryNode>(), e);
+  case Kind::kBinary:
+    return visitBinary(e.as<BinaryNode>(), e);
   case Kind::kSelect: {
     auto s = e.as<SelectNode>();
     return visitChoice(s->condition, s->a, s->b, false, e);
   }
-  case Kind::kCast: return visitCast(e.as<CastNode>(), e);
-  case Kind::kLet: return visitLet(e.as<LetNode>(), e);
-  case Kind::kReduce: return visitReduce(e.as<ReduceNode>(), e);
-  case Kind::kCall: return visitCall(e.as<CallNode>(), e);
+  case Kind::kCast:
+    return visitCast(e.as<CastNode>(), e);
+  case Kind::kLet:
+    return visitLet(e.as<LetNode>(), e);
+  case Kind::kReduce:
+    return visitReduce(e.as<ReduceNode>(), e);
+  case Kind::kCall:
+    return visitCall(e.as<CallNode>(), e);
   case Kind::kRamp: {
     auto r = e.as<RampNode>();
     Expr base = visit(r->base), stride = visit(r->stride);
@@ -69,7 +78,8 @@ Expr AnalyzerState::dispatch(const Expr& e) {
     if (base == r->base && stride == r->stride) return e;
     return make<const RampNode>(base, stride, e->dtype.lanes);
   }
-  default: return visitChildren(e);
+  default:
+    return visitChildren(e);
   }
 }
 
@@ -85,7 +95,8 @@ Expr AnalyzerState::visitVar(const Expr& e) {
 Expr AnalyzerState::visitChildren(const Expr& e) {
   return cast<ExprNode>(mapChildren(e, [this](const NodeRef& child) -> NodeRef {
     if (ExprNode::classof(child.get()) && child->kind != Kind::kVar) return visit(cast<ExprNode>(child));
-    if (child->kind == Kind::kVar && !cast<ExprNode>(child)->dtype.isHandle()) return visit(cast<ExprNode>(child));
+    if (child->kind == Kind::kVar && !cast<ExprNode>(child)->dtype.isHandle())
+      return visit(cast<ExprNode>(child));
     if (auto r = child.as<RangeNode>()) {
       Expr min = visit(r->min), extent = visit(r->extent);
       return min == r->min && extent == r->extent ? child : NodeRef(range(min, extent));
@@ -101,7 +112,8 @@ Expr AnalyzerState::visitUnary(const UnaryNode* n, const Expr& e) {
   if (n->op == UnaryOp::kNot) return visitNot(a);
   if (n->op == UnaryOp::kNeg) {
     if (asConst(a)) return negate(a);
-    if (auto inner = a.as<UnaryNode>(); inner && inner->op == UnaryOp::kNeg) return inner->a; // exact for floats too
+    if (auto inner = a.as<UnaryNode>(); inner && inner->op == UnaryOp::kNeg)
+      return inner->a; // exact for floats too
   }
   return a == n->a ? e : Expr(make<const UnaryNode>(n->op, a));
 }
@@ -114,7 +126,8 @@ Expr AnalyzerState::visitBinary(const BinaryNode* n, const Expr& e) {
   DType t = n->a->dtype;
   bool scalarInt = t.isInteger() && t.lanes == 1;
   if (n->op == BinaryOp::kAnd || n->op == BinaryOp::kOr) return visitAndOr(n, e);
-  if (scalarInt && (n->op == BinaryOp::kAdd || n->op == BinaryOp::kSub || n->op == BinaryOp::kMul)) return visitSum(e);
+  if (scalarInt && (n->op == BinaryOp::kAdd || n->op == BinaryOp::kSub || n->op == BinaryOp::kMul))
+    return visitSum(e);
   Expr a = visit(n->a), b = visit(n->b);
   if (t.lanes > 1 && a->kind == Kind::kBroadcast && b->kind == Kind::kBroadcast) {
     const Expr &x = a.as<BroadcastNode>()->value, &y = b.as<BroadcastNode>()->value;
@@ -128,7 +141,8 @@ Expr AnalyzerState::visitBinary(const BinaryNode* n, const Expr& e) {
   if (asConst(a) && asConst(b)) return binary(n->op, a, b);
   if (scalarInt) {
     if (divides) return visitDivision(n->op, a, b, rebuild(n, a, b, e));
-    if (n->op == BinaryOp::kMin || n->op == BinaryOp::kMax) return visitMinMax(n->op, a, b, rebuild(n, a, b, e));
+    if (n->op == BinaryOp::kMin || n->op == BinaryOp::kMax)
+      return visitMinMax(n->op, a, b, rebuild(n, a, b, e));
     if (isComparison(n->op)) return visitComparison(n->op, a, b, rebuild(n, a, b, e));
     auto shift = asConst(b);
     if (n->op == BinaryOp::kShl && shift && *shift >= 0 && *shift < t.bits - 1 && isIndexType(t))
@@ -137,8 +151,8 @@ Expr AnalyzerState::visitBinary(const BinaryNode* n, const Expr& e) {
   return finish(rebuild(n, a, b, e));
 }
 
-/// Only exact rewrites: IEEE arithmetic with NaN, infinities and signed zeros. Constants are folded by the builder, which
-/// rounds as the dtype does.
+/// Only exact rewrites: IEEE arithmetic with NaN, infinities and signed zeros. Constants are folded by the
+/// builder, which rounds as the dtype does.
 Expr AnalyzerState::visitFloat(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e) {
   auto value = [](const Expr& x) -> const double* {
     const Expr& scalar = x->kind == Kind::kBroadcast ? x.as<BroadcastNode>()->value : x;
@@ -168,7 +182,8 @@ Expr AnalyzerState::visitFloat(const BinaryNode* n, const Expr& a, const Expr& b
   case BinaryOp::kMax:
     if (sameExpr(a, b)) return a;
     break;
-  default: break;
+  default:
+    break;
   }
   return finish(rebuild(n, a, b, e));
 }
@@ -187,7 +202,8 @@ Expr AnalyzerState::visitCast(const CastNode* n, const Expr& e) {
     DType first = inner->value->dtype;
     ConstBound b = first.isInteger() ? bound(inner->value) : ConstBound{};
     ConstBound all = dtypeBound(from.scalar()), first64 = dtypeBound(first.scalar());
-    bool kept = first.isInteger() && b.within(std::max(all.min, first64.min), std::min(all.max, first64.max)) &&
+    bool kept = first.isInteger() &&
+                b.within(std::max(all.min, first64.min), std::min(all.max, first64.max)) &&
                 !(first.isUInt() && first.bits >= 64) && !(from.isUInt() && from.bits >= 64 && b.min < 0);
     if (kept) return first == t ? inner->value : visit(make<const CastNode>(t, inner->value));
   }

@@ -5,9 +5,11 @@
 //     (i*n + j) // n   with 0 <= j < n   →  i                 (x + 11) // 8   →  (x + 3) // 8 + 1
 //
 // 1. Terms divisible by the divisor leave the quotient (and vanish from the remainder).
-// 2. For every g > 1 that divides the divisor: what is left is g*X + Y; if Y stays within one multiple of g, only X matters.
+// 2. For every g > 1 that divides the divisor: what is left is g*X + Y; if Y stays within one multiple of g,
+// only X matters.
 // 3. A constant moves out as far as the remaining dividend provably stays within its dtype.
-// Truncating division becomes floor division where the operands are not negative. The rest is left to the rules.
+// Truncating division becomes floor division where the operands are not negative. The rest is left to the
+// rules.
 #include "arith/state.h"
 
 #include <algorithm>
@@ -18,7 +20,9 @@ using namespace arith;
 
 namespace {
 
-Expr floorOp(BinaryOp op, const Expr& a, int64_t c) { return make<const BinaryNode>(op, a, constant(a->dtype, c)); }
+Expr floorOp(BinaryOp op, const Expr& a, int64_t c) {
+  return make<const BinaryNode>(op, a, constant(a->dtype, c));
+}
 
 /// b stays within [q*c, q*c + c): gives q.
 std::optional<int64_t> oneBlock(ConstBound b, int64_t c) {
@@ -31,17 +35,22 @@ std::optional<int64_t> oneBlock(ConstBound b, int64_t c) {
 std::vector<int64_t> commonFactors(const AnalyzerState::LinearForm& f, int64_t c) {
   std::vector<int64_t> out;
   for (const Term& t : f.terms)
-    if (int64_t g = gcd64(t.coef, c); g > 1 && std::find(out.begin(), out.end(), g) == out.end()) out.push_back(g);
-  if (int64_t g = gcd64(f.gcdOfTerms(), c); g > 1 && std::find(out.begin(), out.end(), g) == out.end()) out.push_back(g);
+    if (int64_t g = gcd64(t.coef, c); g > 1 && std::find(out.begin(), out.end(), g) == out.end())
+      out.push_back(g);
+  if (int64_t g = gcd64(f.gcdOfTerms(), c); g > 1 && std::find(out.begin(), out.end(), g) == out.end())
+    out.push_back(g);
   std::sort(out.rbegin(), out.rend());
   return out;
 }
 
 /// f = g*X + Y with every coefficient of Y not divisible by g; the constant goes to Y.
-void splitBy(const AnalyzerState::LinearForm& f, int64_t g, AnalyzerState::LinearForm& x, AnalyzerState::LinearForm& y) {
+void splitBy(const AnalyzerState::LinearForm& f, int64_t g, AnalyzerState::LinearForm& x,
+             AnalyzerState::LinearForm& y) {
   for (const Term& t : f.terms)
-    if (t.coef % g == 0) x.terms.push_back({t.atom, t.coef / g});
-    else y.terms.push_back(t);
+    if (t.coef % g == 0)
+      x.terms.push_back({t.atom, t.coef / g});
+    else
+      y.terms.push_back(t);
   y.constant = f.constant;
 }
 
@@ -52,9 +61,12 @@ Expr AnalyzerState::quotient(const LinearForm& q, const LinearForm& r, int64_t c
   LinearForm sum = q;
   Expr dividend = toExpr(r, t);
   if (!dividend) return nullptr;
-  if (r.isConst()) sum.addConst(floorDivide(r.constant, c));
-  else collect(sum, c == 1 ? dividend : visit(floorOp(BinaryOp::kFloorDiv, dividend, c)), 1, false);
-  while (sum.valid && recombine(sum)) {}
+  if (r.isConst())
+    sum.addConst(floorDivide(r.constant, c));
+  else
+    collect(sum, c == 1 ? dividend : visit(floorOp(BinaryOp::kFloorDiv, dividend, c)), 1, false);
+  while (sum.valid && recombine(sum)) {
+  }
   return toExpr(sum, t);
 }
 
@@ -65,8 +77,10 @@ Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
   bool opaque = f.terms.size() == 1 && f.constant == 0 && f.terms[0].coef == 1;
   if (opaque) return finish(e);
   for (const Term& t : f.terms)
-    if (t.coef % c == 0) q.terms.push_back({t.atom, t.coef / c});
-    else r.terms.push_back(t);
+    if (t.coef % c == 0)
+      q.terms.push_back({t.atom, t.coef / c});
+    else
+      r.terms.push_back(t);
   r.constant = f.constant;
   if (auto block = oneBlock(formBound(r), c)) {
     q.addConst(*block);
@@ -133,7 +147,8 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
     if (!high) continue;
     LinearForm sum = y;
     collect(sum, visit(floorOp(BinaryOp::kFloorMod, high, c / g)), g, false);
-    while (sum.valid && recombine(sum)) {}
+    while (sum.valid && recombine(sum)) {
+    }
     if (Expr done = toExpr(sum, t)) return done;
   }
   if (r.sameAs(f)) return finish(e);
@@ -160,7 +175,8 @@ Expr AnalyzerState::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
     std::vector<Expr> factors;
     collectFactors(x.atom, factors);
     for (const Expr& want : divisor) {
-      auto it = std::find_if(factors.begin(), factors.end(), [&](const Expr& y) { return sameExpr(y, want); });
+      auto it =
+          std::find_if(factors.begin(), factors.end(), [&](const Expr& y) { return sameExpr(y, want); });
       if (it == factors.end()) return false;
       factors.erase(it);
     }

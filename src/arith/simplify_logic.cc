@@ -1,10 +1,11 @@
 // Comparisons, min and max, and/or/not, and choices.
 //
-// A comparison becomes a linear form d = a - b; if its sign is proved it is decided, else it is written canonically:
-// terms on the side where they are positive, divided by their common factor, constants on the right.
+// A comparison becomes a linear form d = a - b; if its sign is proved it is decided, else it is written
+// canonically: terms on the side where they are positive, divided by their common factor, constants on the
+// right.
 //
-//     8*x + y < 16   with 0 <= y < 8     →  x < 2      (kept as it is when y may leave [0, 8): 8*2 - 1 < 16 holds)
-//     n + 3 > n + m                      →  m < 3
+//     8*x + y < 16   with 0 <= y < 8     →  x < 2      (kept as it is when y may leave [0, 8): 8*2 - 1 < 16
+//     holds) n + 3 > n + m                      →  m < 3
 #include "arith/state.h"
 
 namespace bevel {
@@ -16,10 +17,14 @@ constexpr size_t kMaxConjuncts = 8; // beyond, conjuncts are not simplified unde
 
 bool compares(BinaryOp op, int64_t a, int64_t b) {
   switch (op) {
-  case BinaryOp::kLt: return a < b;
-  case BinaryOp::kLe: return a <= b;
-  case BinaryOp::kEq: return a == b;
-  default: return a != b;
+  case BinaryOp::kLt:
+    return a < b;
+  case BinaryOp::kLe:
+    return a <= b;
+  case BinaryOp::kEq:
+    return a == b;
+  default:
+    return a != b;
   }
 }
 } // namespace
@@ -55,8 +60,10 @@ Expr AnalyzerState::canonicalComparison(BinaryOp op, const LinearForm& diff, con
       if (h <= 1 || (g > 1 && h == g)) continue;
       LinearForm x, rest;
       for (const Term& u : d.terms)
-        if (u.coef % h == 0) x.terms.push_back({u.atom, u.coef / h});
-        else rest.terms.push_back(u);
+        if (u.coef % h == 0)
+          x.terms.push_back({u.atom, u.coef / h});
+        else
+          rest.terms.push_back(u);
       rest.constant = d.constant;
       ConstBound r = formBound(rest);
       if (!r.bounded() || r.min == INT64_MIN + 1 || rest.terms.empty()) continue;
@@ -72,17 +79,18 @@ Expr AnalyzerState::canonicalComparison(BinaryOp op, const LinearForm& diff, con
     if (equality) {
       if (d.constant % g != 0) return boolImm(op == BinaryOp::kNe);
       d.constant /= g;
-    } else { // g*X + c < 0  ⟺  X + ceil(c / g) < 0
-      int64_t q = floorDivide(d.constant, g);
-      d.constant = d.constant % g == 0 ? q : q + 1;
+    } else {
+      d.constant = floorDivide(d.constant, g); // g*X + c < 0  ⟺  X + floor(c / g) < 0
     }
     for (Term& x : d.terms) x.coef /= g;
   }
   LinearForm left, right;
   for (const Term& x : d.terms) {
     if (x.coef == INT64_MIN) return nullptr;
-    if (x.coef > 0) left.terms.push_back(x);
-    else right.terms.push_back({x.atom, -x.coef});
+    if (x.coef > 0)
+      left.terms.push_back(x);
+    else
+      right.terms.push_back({x.atom, -x.coef});
   }
   // Now left - right + c compares with 0. One side of terms: a constant on the right, written with < or >=.
   bool oneSided = left.terms.empty() || right.terms.empty();
@@ -132,13 +140,16 @@ Expr AnalyzerState::visitComparison(BinaryOp op, Expr a, Expr b, const Expr& e) 
         auto k = checkedMul(m.coeff, x.coef), o = checkedMul(m.base, x.coef);
         auto sum = o ? checkedAdd(base, *o) : std::nullopt;
         g = k ? gcd64(g, *k) : 1;
-        if (!sum) g = 1;
-        else base = *sum;
+        if (!sum)
+          g = 1;
+        else
+          base = *sum;
       }
       apart = g > 1 && base % g != 0;
     }
     if (apart) return boolImm(op == BinaryOp::kNe);
-    if (negative.valid && proveNonNegative(d) && proveNonNegative(negative)) return boolImm(op == BinaryOp::kEq);
+    if (negative.valid && proveNonNegative(d) && proveNonNegative(negative))
+      return boolImm(op == BinaryOp::kEq);
   } else {
     LinearForm holds = negative; // a < b: -d > 0
     bool yes = negative.valid && (op == BinaryOp::kLt ? provePositive(holds) : proveNonNegative(holds));
@@ -167,9 +178,11 @@ void flatten(BinaryOp op, const Expr& e, std::vector<Expr>& out) {
 }
 } // namespace
 
-/// e where the condition is known to hold (or to fail); unchanged where that would let an unsafe access through.
+/// e where the condition is known to hold (or to fail); unchanged where that would let an unsafe access
+/// through.
 Expr AnalyzerState::under(const Expr& condition, bool holds, const Expr& e, bool lazy) {
-  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && hasLoad(e)) || hasEffects(condition)) return visit(e);
+  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && hasLoad(e)) || hasEffects(condition))
+    return visit(e);
   size_t depth = assume(holds ? condition : visitNot(condition));
   Expr result = visit(e);
   restore(depth);
@@ -203,7 +216,8 @@ Expr AnalyzerState::visitAndOr(const BinaryNode* n, const Expr& e) {
   return result->kind == Kind::kBinary && kept.size() > 1 ? finish(result) : result;
 }
 
-Expr AnalyzerState::visitChoice(const Expr& condition, const Expr& x, const Expr& y, bool lazy, const Expr& e) {
+Expr AnalyzerState::visitChoice(const Expr& condition, const Expr& x, const Expr& y, bool lazy,
+                                const Expr& e) {
   Expr c = visit(condition);
   if (auto v = asConst(c); v && c->dtype.lanes == 1) return visit(*v ? x : y);
   Expr a = under(c, true, x, lazy), b = under(c, false, y, lazy);

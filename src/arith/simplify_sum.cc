@@ -1,6 +1,6 @@
-// Sums in linear canonical form: equal atoms are merged, constants collected, and pieces of a quotient and its remainder
-// joined again. Ring identities hold whether or not the arithmetic wraps, so no bounds are needed here; but a merged
-// constant or coefficient that does not fit the dtype keeps the sum as it was.
+// Sums in linear canonical form: equal atoms are merged, constants collected, and pieces of a quotient and
+// its remainder joined again. Ring identities hold whether or not the arithmetic wraps, so no bounds are
+// needed here; but a merged constant or coefficient that does not fit the dtype keeps the sum as it was.
 //
 //     j + i*8 - j + 3 - 1        →  i*8 + 2
 //     (x // 8) * 8 + x % 8       →  x
@@ -87,11 +87,15 @@ bool AnalyzerState::collectProduct(LinearForm& f, const BinaryNode* m, int64_t c
     for (const Term& y : b.terms)
       if (!multiply(x, y)) return false;
   for (const Term& x : a.terms)
-    if (auto k = checkedMul(x.coef, b.constant)) product.add(x.atom, *k);
-    else return false;
+    if (auto k = checkedMul(x.coef, b.constant))
+      product.add(x.atom, *k);
+    else
+      return false;
   for (const Term& y : b.terms)
-    if (auto k = checkedMul(y.coef, a.constant)) product.add(y.atom, *k);
-    else return false;
+    if (auto k = checkedMul(y.coef, a.constant))
+      product.add(y.atom, *k);
+    else
+      return false;
   auto c = checkedMul(a.constant, b.constant);
   if (!c || !product.valid) return false;
   product.addConst(*c);
@@ -104,8 +108,10 @@ void AnalyzerState::collect(LinearForm& f, const Expr& e, int64_t coef, bool sim
   if (auto imm = e.as<IntImmNode>()) {
     bool wraps = e->dtype.isUInt() && e->dtype.bits >= 64 && imm->value < 0;
     auto v = checkedMul(imm->value, coef);
-    if (v && !wraps) f.addConst(*v);
-    else f.valid = false;
+    if (v && !wraps)
+      f.addConst(*v);
+    else
+      f.valid = false;
     return;
   }
   auto b = e.as<BinaryNode>();
@@ -152,7 +158,8 @@ AnalyzerState::LinearForm AnalyzerState::formOf(const Expr& e) {
 Expr AnalyzerState::visitSum(const Expr& e) {
   LinearForm f;
   collect(f, e, 1, true);
-  for (int round = 0; f.valid && round < 8 && recombine(f); ++round) {}
+  for (int round = 0; f.valid && round < 8 && recombine(f); ++round) {
+  }
   Expr result = f.valid ? toExpr(f, e->dtype) : nullptr;
   if (result) return identicalExpr(result, e) ? e : result;
   // A constant left the dtype: keep the operation, simplify below it.
@@ -164,7 +171,8 @@ Expr AnalyzerState::visitSum(const Expr& e) {
 
 Expr AnalyzerState::toExpr(const LinearForm& f, DType t) {
   if (!f.valid || !fitsDType(f.constant, t)) {
-    bool subtracted = f.valid && f.constant < 0 && f.constant != INT64_MIN && !f.terms.empty() && fitsDType(-f.constant, t);
+    bool subtracted =
+        f.valid && f.constant < 0 && f.constant != INT64_MIN && !f.terms.empty() && fitsDType(-f.constant, t);
     if (!subtracted) return nullptr;
   }
   auto scaledAtom = [&](const Expr& atom, int64_t k) -> Expr {
@@ -222,8 +230,9 @@ bool AnalyzerState::recombinePair(LinearForm& f, size_t i, size_t j) {
     if (!n || *n == INT64_MIN || kb != -*n) return false;
     joined.upper = b.lower; // k * (x%u//m) - k*(l/m) * (x%u//l)  →  k * (x%l//m)
     k = ka;
-  } else if (b.lower == a.lower && b.upper > a.lower && (a.upper == 0 || (a.upper > b.upper && a.upper % b.upper == 0)) &&
-             kb != INT64_MIN && ka == -kb) {
+  } else if (b.lower == a.lower && b.upper > a.lower &&
+             (a.upper == 0 || (a.upper > b.upper && a.upper % b.upper == 0)) && kb != INT64_MIN &&
+             ka == -kb) {
     auto n = checkedMul(ka, b.upper / a.lower); // k * (x%u//m) - k * (x%l//m)  →  k*(l/m) * (x%u//l)
     if (!n) return false;
     joined.lower = b.upper;

@@ -24,8 +24,8 @@ public:
     bool data = false; // its value was loaded or computed by a call: arithmetic on it may wrap
   };
 
-  /// Something that holds: `form` is >= 0 (or == 0 when `zero`), or bounds and residue class of one atom, which may be a
-  /// condition (bounds [1, 1] or [0, 0]).
+  /// Something that holds: `form` is >= 0 (or == 0 when `zero`), or bounds and residue class of one atom,
+  /// which may be a condition (bounds [1, 1] or [0, 0]).
   struct Fact {
     LinearForm form;
     bool zero = false;
@@ -136,14 +136,14 @@ private:
   CacheEntry& slot(std::vector<CacheEntry>& cache, const Expr& e);
 
   std::unordered_map<Var, VarInfo, RefHash> vars_;
-  std::vector<Fact> facts_;   // from bindings
-  std::vector<Fact> assumed_; // a stack
+  std::vector<Fact> facts_;                     // from bindings
+  std::vector<Fact> assumed_;                   // a stack
   std::vector<CacheEntry> simplified_, bounds_; // direct-mapped by identity, filled lazily
   uint64_t epoch_ = 1;
-  int budget_ = 0;     // steps left of the proof search in progress
+  int budget_ = 0; // steps left of the proof search in progress
   bool proving_ = false;
   int ruleDepth_ = 0;
-  int dataVars_ = 0;   // variables whose info says data
+  int dataVars_ = 0;     // variables whose info says data
   bool effects_ = false; // the expression in hand has side effects: nothing is dropped
 };
 

@@ -9,7 +9,8 @@ namespace {
 using test::BoxVar;
 using test::show;
 
-/// Simplified form and bounds agree with the original at all points where the original is defined and `holds` is true.
+/// Simplified form and bounds agree with the original at all points where the original is defined and `holds`
+/// is true.
 void checkAt(Analyzer& an, const Expr& e, const std::vector<BoxVar>& box, const Expr& holds = nullptr) {
   Expr s = an.simplify(e);
   ConstBound b = an.bound(e);
@@ -21,13 +22,15 @@ void checkAt(Analyzer& an, const Expr& e, const std::vector<BoxVar>& box, const 
     auto got = evaluate(s, env, {.wrapIndex = true});
     bool same = got == want;
     bool inside = *want >= b.min && *want <= b.max;
-    bool residue = !e->dtype.isInteger() || (m.coeff == 0 ? *want == m.base : floorModulo(*want - m.base, m.coeff) == 0);
+    bool residue =
+        !e->dtype.isInteger() || (m.coeff == 0 ? *want == m.base : floorModulo(*want - m.base, m.coeff) == 0);
     if (same && inside && residue) return true;
     std::string at;
     for (const BoxVar& v : box) at += v.var->name + "=" + std::to_string(env.at(v.var)) + " ";
-    ADD_FAILURE() << show(e) << "\n  simplified " << show(s) << "\n  at " << at << "\n  value " << *want << " got "
-                  << (got ? std::to_string(*got) : "nothing") << "\n  bounds [" << b.min << ", " << b.max << "] residue "
-                  << m.coeff << "k+" << m.base << (holds ? "\n  where " + show(holds) : "");
+    ADD_FAILURE() << show(e) << "\n  simplified " << show(s) << "\n  at " << at << "\n  value " << *want
+                  << " got " << (got ? std::to_string(*got) : "nothing") << "\n  bounds [" << b.min << ", "
+                  << b.max << "] residue " << m.coeff << "k+" << m.base
+                  << (holds ? "\n  where " + show(holds) : "");
     return false;
   });
 }
@@ -50,17 +53,28 @@ void fuzz(unsigned seed, int count, int depth, DType t, bool bindRanges) {
   }
 }
 
-TEST(ArithFuzz, BoundedInt64) { fuzz(1000, 3000, 3, kInt64, true); }
-TEST(ArithFuzz, BoundedInt32Deep) { fuzz(50000, 800, 5, kInt32, true); }
-TEST(ArithFuzz, UnknownRanges) { fuzz(90000, 2000, 3, kInt64, false); }
-TEST(ArithFuzz, WrappingInt8) { fuzz(130000, 2000, 3, DType::Int(8), true); }
-TEST(ArithFuzz, WrappingInt8Unknown) { fuzz(170000, 2000, 3, DType::Int(8), false); }
+TEST(ArithFuzz, BoundedInt64) {
+  fuzz(1000, 3000, 3, kInt64, true);
+}
+TEST(ArithFuzz, BoundedInt32Deep) {
+  fuzz(50000, 800, 5, kInt32, true);
+}
+TEST(ArithFuzz, UnknownRanges) {
+  fuzz(90000, 2000, 3, kInt64, false);
+}
+TEST(ArithFuzz, WrappingInt8) {
+  fuzz(130000, 2000, 3, DType::Int(8), true);
+}
+TEST(ArithFuzz, WrappingInt8Unknown) {
+  fuzz(170000, 2000, 3, DType::Int(8), false);
+}
 
 TEST(ArithFuzz, UnderConditions) {
   for (unsigned i = 0; i < 2000 && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
-    for (const BoxVar& b : box) an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
+    for (const BoxVar& b : box)
+      an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
     test::RandomExprs gen(200000 + i, box);
     Expr condition = gen.boolean(2), e = i % 2 ? gen.boolean(3) : gen.integer(3);
     auto scope = an.assume(condition);
@@ -74,7 +88,8 @@ TEST(ArithFuzz, ProofsAreSound) {
   for (unsigned i = 0; i < 3000 && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
-    for (const BoxVar& b : box) an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
+    for (const BoxVar& b : box)
+      an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
     test::RandomExprs gen(300000 + i, box);
     Expr e = gen.boolean(2);
     bool always = true;
@@ -92,11 +107,14 @@ TEST(ArithFuzz, Idempotent) {
   for (unsigned i = 0; i < 1500 && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
-    for (const BoxVar& b : box) an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
+    for (const BoxVar& b : box)
+      an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
     test::RandomExprs gen(400000 + i, box);
     Expr e = gen.integer(3);
     Expr once = an.simplify(e), twice = an.simplify(once);
-    EXPECT_LE(show(twice).size(), show(once).size() + 12) << show(e) << "\n" << show(once) << "\n" << show(twice);
+    EXPECT_LE(show(twice).size(), show(once).size() + 12) << show(e) << "\n"
+                                                          << show(once) << "\n"
+                                                          << show(twice);
   }
 }
 

@@ -1,4 +1,5 @@
-// Random integer expressions over small variables, and their exhaustive evaluation: the oracle of arith's tests.
+// Random integer expressions over small variables, and their exhaustive evaluation: the oracle of arith's
+// tests.
 #pragma once
 
 #include "arith/analyzer.h"
@@ -28,10 +29,12 @@ inline std::string showList(std::initializer_list<Expr> items) {
 inline std::string show(const Expr& e) {
   if (auto v = e.as<VarNode>()) return v->name;
   if (auto i = e.as<IntImmNode>()) return std::to_string(i->value);
-  if (auto u = e.as<UnaryNode>()) return (u->op == UnaryOp::kNot ? "not " : u->op == UnaryOp::kNeg ? "-" : "~") + ("(" + show(u->a) + ")");
+  if (auto u = e.as<UnaryNode>())
+    return (u->op == UnaryOp::kNot ? "not " : u->op == UnaryOp::kNeg ? "-" : "~") + ("(" + show(u->a) + ")");
   if (auto b = e.as<BinaryNode>()) {
-    static const char* const names[] = {"+", "-", "*", "truncdiv", "truncmod", "//", "%", "min", "max", "==", "!=",
-                                        "<", "<=", ">", ">=", "and", "or", "&", "|", "^", "<<", ">>"};
+    static const char* const names[] = {"+",   "-",  "*",  "truncdiv", "truncmod", "//", "%",  "min",
+                                        "max", "==", "!=", "<",        "<=",       ">",  ">=", "and",
+                                        "or",  "&",  "|",  "^",        "<<",       ">>"};
     std::string op = names[int(b->op)];
     if (op.size() >= 3 && op != "and") return op + "(" + showList({b->a, b->b}) + ")";
     return "(" + show(b->a) + " " + op + " " + show(b->b) + ")";
@@ -40,7 +43,8 @@ inline std::string show(const Expr& e) {
   if (auto c = e.as<CastNode>()) return c->dtype.str() + "(" + show(c->value) + ")";
   if (auto r = e.as<RampNode>()) return "ramp(" + showList({r->base, r->stride}) + ")";
   if (auto b = e.as<BroadcastNode>()) return "broadcast(" + show(b->value) + ")";
-  if (auto c = e.as<CallNode>(); c && c->op == Intrin::kIfThenElse) return "if_then_else(" + showList({c->arg(0), c->arg(1), c->arg(2)}) + ")";
+  if (auto c = e.as<CallNode>(); c && c->op == Intrin::kIfThenElse)
+    return "if_then_else(" + showList({c->arg(0), c->arg(1), c->arg(2)}) + ")";
   return "?";
 }
 
@@ -61,7 +65,8 @@ inline void forEachPoint(const std::vector<BoxVar>& box, const std::function<boo
 
 class RandomExprs {
 public:
-  RandomExprs(unsigned seed, std::vector<BoxVar> box, DType t = kInt64) : rng_(seed), box_(std::move(box)), t_(t) {}
+  RandomExprs(unsigned seed, std::vector<BoxVar> box, DType t = kInt64)
+      : rng_(seed), box_(std::move(box)), t_(t) {}
 
   int64_t pick(int64_t lo, int64_t hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(rng_); }
 
@@ -77,21 +82,31 @@ public:
     Expr a = integer(depth - 1);
     switch (pick(0, 13)) {
     case 0:
-    case 1: return raw(BinaryOp::kAdd, a, integer(depth - 1));
-    case 2: return raw(BinaryOp::kSub, a, integer(depth - 1));
+    case 1:
+      return raw(BinaryOp::kAdd, a, integer(depth - 1));
+    case 2:
+      return raw(BinaryOp::kSub, a, integer(depth - 1));
     case 3:
-    case 4: return raw(BinaryOp::kMul, a, constant(t_, pick(-8, 8)));
+    case 4:
+      return raw(BinaryOp::kMul, a, constant(t_, pick(-8, 8)));
     case 5:
-    case 6: return raw(BinaryOp::kFloorDiv, a, divisor());
+    case 6:
+      return raw(BinaryOp::kFloorDiv, a, divisor());
     case 7:
-    case 8: return raw(BinaryOp::kFloorMod, a, divisor());
-    case 9: return raw(pick(0, 1) ? BinaryOp::kDiv : BinaryOp::kMod, a, divisor());
-    case 10: return raw(pick(0, 1) ? BinaryOp::kMin : BinaryOp::kMax, a, integer(depth - 1));
-    case 11: return make<const SelectNode>(boolean(depth - 1), a, integer(depth - 1));
+    case 8:
+      return raw(BinaryOp::kFloorMod, a, divisor());
+    case 9:
+      return raw(pick(0, 1) ? BinaryOp::kDiv : BinaryOp::kMod, a, divisor());
+    case 10:
+      return raw(pick(0, 1) ? BinaryOp::kMin : BinaryOp::kMax, a, integer(depth - 1));
+    case 11:
+      return make<const SelectNode>(boolean(depth - 1), a, integer(depth - 1));
     case 12:
-      if (pick(0, 1)) return raw(pick(0, 1) ? BinaryOp::kFloorDiv : BinaryOp::kFloorMod, a, integer(depth - 1));
+      if (pick(0, 1))
+        return raw(pick(0, 1) ? BinaryOp::kFloorDiv : BinaryOp::kFloorMod, a, integer(depth - 1));
       return raw(BinaryOp::kMul, a, leaf());
-    default: return make<const UnaryNode>(UnaryOp::kNeg, a);
+    default:
+      return make<const UnaryNode>(UnaryOp::kNeg, a);
     }
   }
 
