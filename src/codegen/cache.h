@@ -6,6 +6,7 @@
 // (BEVEL_CACHE_LIMIT_MB, 512 by default).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ public:
 private:
   std::string dir_;
   int64_t limit_;
+  std::atomic<unsigned> stores_ = 0;
 };
 
 } // namespace bevel

@@ -1,0 +1,112 @@
+// The pass pipeline and the code generator.
+#include "codegen/llvm_passes.h"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/DCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Vectorize/LoopVectorize.h>
+#include <llvm/Transforms/Vectorize/SLPVectorizer.h>
+
+#include <mutex>
+
+namespace bevel::codegen {
+namespace {
+
+void initializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+}
+
+llvm::FunctionPassManager ownPipeline(bool vectorize) {
+  using namespace llvm;
+  FunctionPassManager passes;
+  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  passes.addPass(EarlyCSEPass(true));
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(InstCombinePass());
+  LoopPassManager loops;
+  loops.addPass(LICMPass(LICMOptions()));
+  loops.addPass(IndVarSimplifyPass());
+  loops.addPass(LoopFullUnrollPass(/*OptLevel=*/2));
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
+  passes.addPass(SROAPass(SROAOptions::ModifyCFG));
+  passes.addPass(EarlyCSEPass(true));
+  if (vectorize) {
+    passes.addPass(LoopVectorizePass());
+    passes.addPass(SLPVectorizerPass());
+  }
+  passes.addPass(InstCombinePass());
+  passes.addPass(SimplifyCFGPass());
+  passes.addPass(ADCEPass());
+  return passes;
+}
+
+} // namespace
+
+Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target) {
+  initializeLlvm();
+  std::string error;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  if (!found) return fail(ErrorCode::kUnsupported, "no code generator for " + target.triple + ": " + error);
+  llvm::TargetOptions options;
+  options.FunctionSections = false;
+  std::string features;
+  for (const std::string& f : target.features) features += (features.empty() ? "" : ",") + f;
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      target.triple, target.cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  if (!machine) return fail(ErrorCode::kUnsupported, "LLVM cannot generate code for " + target.str());
+  return machine;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, Pipeline pipeline, bool vectorize) {
+  using namespace llvm;
+  if (pipeline == Pipeline::kO0) return;
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = vectorize;
+  tuning.SLPVectorization = vectorize;
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager graphs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  ModulePassManager passes;
+  if (pipeline == Pipeline::kOwn) passes.addPass(createModuleToFunctionPassAdaptor(ownPipeline(vectorize)));
+  else passes = builder.buildPerModuleDefaultPipeline(pipeline == Pipeline::kO1 ? OptimizationLevel::O1 : OptimizationLevel::O3);
+  passes.run(module, modules);
+}
+
+Result<std::string> emitMachineCode(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager passes;
+  auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+    return fail(ErrorCode::kUnsupported, "LLVM cannot write objects for " + machine.getTargetTriple().str());
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+} // namespace bevel::codegen
