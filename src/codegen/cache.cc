@@ -1,4 +1,5 @@
-// The on-disk kernel cache: one file a kernel, "<key>.o" = header (magic, key, size, hash), then the object's bytes.
+// The on-disk kernel cache: one file a kernel, "<key>.o" = header (magic, key, size, hash), then the object's
+// bytes.
 #include "codegen/cache.h"
 
 #include "base/file.h"
@@ -24,7 +25,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40);
 
-/// Changes with every build of the compiler, whose output may change: size and time of the file this code is in.
+/// Changes with every build of the compiler, whose output may change: size and time of the file this code is
+/// in.
 std::string buildId() {
   Dl_info info{};
   struct stat status {};
@@ -32,7 +34,8 @@ std::string buildId() {
   // A program names itself as it was started, which may be relative to another folder by now.
   bool found = stat(info.dli_fname, &status) == 0 || stat("/proc/self/exe", &status) == 0;
   if (!found) return "";
-  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." +
+         std::to_string(status.st_mtim.tv_nsec);
 }
 
 int64_t limitFromEnvironment() {
@@ -71,7 +74,9 @@ KernelCache& KernelCache::global() {
   return cache;
 }
 
-std::string KernelCache::path(const CacheKey& key) const { return dir_ + "/" + key.hex() + ".o"; }
+std::string KernelCache::path(const CacheKey& key) const {
+  return dir_ + "/" + key.hex() + ".o";
+}
 
 std::optional<std::string> KernelCache::find(const CacheKey& key) const {
   if (!enabled()) return std::nullopt;
@@ -80,8 +85,9 @@ std::optional<std::string> KernelCache::find(const CacheKey& key) const {
   if (!file || file->size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file->data(), sizeof header);
   std::string_view body = std::string_view(*file).substr(sizeof header);
-  bool whole = std::memcmp(header.magic, expected.magic, sizeof header.magic) == 0 && header.high == key.high &&
-               header.low == key.low && header.size == body.size() && header.hash == hashText(body);
+  bool whole = std::memcmp(header.magic, expected.magic, sizeof header.magic) == 0 &&
+               header.high == key.high && header.low == key.low && header.size == body.size() &&
+               header.hash == hashText(body);
   if (!whole) return std::nullopt;
   std::error_code ignored; // its time says when it was last used
   fs::last_write_time(path(key), fs::file_time_type::clock::now(), ignored);

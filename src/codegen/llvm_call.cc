@@ -1,5 +1,5 @@
-// Emission of intrinsic calls: machine forms where there are, polynomials from loop/vector_math.h, C library calls lane by
-// lane for the rest, calls out of the kernel.
+// Emission of intrinsic calls: machine forms where there are, polynomials from loop/vector_math.h, C library
+// calls lane by lane for the rest, calls out of the kernel.
 #include "codegen/llvm_emit.h"
 
 #include "ir/build.h"
@@ -13,73 +13,124 @@ using llvm::Value;
 
 namespace {
 
-bool isNarrowFloat(DType t) { return t.isFloat() && !t.isIeee(32) && !t.isIeee(64); }
+bool isNarrowFloat(DType t) {
+  return t.isFloat() && !t.isIeee(32) && !t.isIeee(64);
+}
 
 /// C library name of an intrinsic for fp64 (fp32 adds an f), or null.
 const char* libmName(Intrin op) {
   switch (op) {
-  case Intrin::kExp: return "exp";
-  case Intrin::kExp2: return "exp2";
-  case Intrin::kExp10: return "exp10";
-  case Intrin::kExpm1: return "expm1";
-  case Intrin::kLog: return "log";
-  case Intrin::kLog2: return "log2";
-  case Intrin::kLog10: return "log10";
-  case Intrin::kLog1p: return "log1p";
-  case Intrin::kSin: return "sin";
-  case Intrin::kCos: return "cos";
-  case Intrin::kTan: return "tan";
-  case Intrin::kAsin: return "asin";
-  case Intrin::kAcos: return "acos";
-  case Intrin::kAtan: return "atan";
-  case Intrin::kSinh: return "sinh";
-  case Intrin::kCosh: return "cosh";
-  case Intrin::kTanh: return "tanh";
-  case Intrin::kAsinh: return "asinh";
-  case Intrin::kAcosh: return "acosh";
-  case Intrin::kAtanh: return "atanh";
-  case Intrin::kErf: return "erf";
-  case Intrin::kPow: return "pow";
-  case Intrin::kAtan2: return "atan2";
-  case Intrin::kFmod: return "fmod";
-  case Intrin::kHypot: return "hypot";
-  case Intrin::kNextAfter: return "nextafter";
-  default: return nullptr;
+  case Intrin::kExp:
+    return "exp";
+  case Intrin::kExp2:
+    return "exp2";
+  case Intrin::kExp10:
+    return "exp10";
+  case Intrin::kExpm1:
+    return "expm1";
+  case Intrin::kLog:
+    return "log";
+  case Intrin::kLog2:
+    return "log2";
+  case Intrin::kLog10:
+    return "log10";
+  case Intrin::kLog1p:
+    return "log1p";
+  case Intrin::kSin:
+    return "sin";
+  case Intrin::kCos:
+    return "cos";
+  case Intrin::kTan:
+    return "tan";
+  case Intrin::kAsin:
+    return "asin";
+  case Intrin::kAcos:
+    return "acos";
+  case Intrin::kAtan:
+    return "atan";
+  case Intrin::kSinh:
+    return "sinh";
+  case Intrin::kCosh:
+    return "cosh";
+  case Intrin::kTanh:
+    return "tanh";
+  case Intrin::kAsinh:
+    return "asinh";
+  case Intrin::kAcosh:
+    return "acosh";
+  case Intrin::kAtanh:
+    return "atanh";
+  case Intrin::kErf:
+    return "erf";
+  case Intrin::kPow:
+    return "pow";
+  case Intrin::kAtan2:
+    return "atan2";
+  case Intrin::kFmod:
+    return "fmod";
+  case Intrin::kHypot:
+    return "hypot";
+  case Intrin::kNextAfter:
+    return "nextafter";
+  default:
+    return nullptr;
   }
 }
 
 /// The LLVM intrinsic with the same meaning, for float operands.
 llvm::Intrinsic::ID floatIntrinsic(Intrin op) {
   switch (op) {
-  case Intrin::kSqrt: return llvm::Intrinsic::sqrt;
-  case Intrin::kFloor: return llvm::Intrinsic::floor;
-  case Intrin::kCeil: return llvm::Intrinsic::ceil;
-  case Intrin::kTrunc: return llvm::Intrinsic::trunc;
-  case Intrin::kRound: return llvm::Intrinsic::round;
-  case Intrin::kNearbyInt: return llvm::Intrinsic::nearbyint;
+  case Intrin::kSqrt:
+    return llvm::Intrinsic::sqrt;
+  case Intrin::kFloor:
+    return llvm::Intrinsic::floor;
+  case Intrin::kCeil:
+    return llvm::Intrinsic::ceil;
+  case Intrin::kTrunc:
+    return llvm::Intrinsic::trunc;
+  case Intrin::kRound:
+    return llvm::Intrinsic::round;
+  case Intrin::kNearbyInt:
+    return llvm::Intrinsic::nearbyint;
   case Intrin::kFabs:
-  case Intrin::kAbs: return llvm::Intrinsic::fabs;
-  case Intrin::kCopySign: return llvm::Intrinsic::copysign;
-  case Intrin::kFma: return llvm::Intrinsic::fma;
-  default: return llvm::Intrinsic::not_intrinsic;
+  case Intrin::kAbs:
+    return llvm::Intrinsic::fabs;
+  case Intrin::kCopySign:
+    return llvm::Intrinsic::copysign;
+  case Intrin::kFma:
+    return llvm::Intrinsic::fma;
+  default:
+    return llvm::Intrinsic::not_intrinsic;
   }
 }
 
 /// DLPack's code of an element type (runtime/abi/value.h).
 uint32_t dlpackCode(DType t) {
   switch (t.code) {
-  case TypeCode::kInt: return BEVEL_INT_CODE;
-  case TypeCode::kUInt: return BEVEL_UINT_CODE;
-  case TypeCode::kFloat: return BEVEL_FLOAT_CODE;
-  case TypeCode::kBFloat: return BEVEL_BFLOAT_CODE;
-  case TypeCode::kFloat8E4M3FN: return BEVEL_F8E4M3FN_CODE;
-  case TypeCode::kFloat8E4M3FNUZ: return BEVEL_F8E4M3FNUZ_CODE;
-  case TypeCode::kFloat8E5M2: return BEVEL_F8E5M2_CODE;
-  case TypeCode::kFloat8E5M2FNUZ: return BEVEL_F8E5M2FNUZ_CODE;
-  case TypeCode::kFloat8E8M0FNU: return BEVEL_F8E8M0_CODE;
-  case TypeCode::kFloat4E2M1FN: return BEVEL_F4E2M1_CODE;
-  case TypeCode::kBool: return BEVEL_BOOL_CODE;
-  default: return BEVEL_COMPLEX_CODE;
+  case TypeCode::kInt:
+    return BEVEL_INT_CODE;
+  case TypeCode::kUInt:
+    return BEVEL_UINT_CODE;
+  case TypeCode::kFloat:
+    return BEVEL_FLOAT_CODE;
+  case TypeCode::kBFloat:
+    return BEVEL_BFLOAT_CODE;
+  case TypeCode::kFloat8E4M3FN:
+    return BEVEL_F8E4M3FN_CODE;
+  case TypeCode::kFloat8E4M3FNUZ:
+    return BEVEL_F8E4M3FNUZ_CODE;
+  case TypeCode::kFloat8E5M2:
+    return BEVEL_F8E5M2_CODE;
+  case TypeCode::kFloat8E5M2FNUZ:
+    return BEVEL_F8E5M2FNUZ_CODE;
+  case TypeCode::kFloat8E8M0FNU:
+    return BEVEL_F8E8M0_CODE;
+  case TypeCode::kFloat4E2M1FN:
+    return BEVEL_F4E2M1_CODE;
+  case TypeCode::kBool:
+    return BEVEL_BOOL_CODE;
+  default:
+    return BEVEL_COMPLEX_CODE;
   }
 }
 
@@ -88,24 +139,34 @@ uint32_t dlpackCode(DType t) {
 Value* KernelEmitter::emitCall(const CallNode& call) {
   NodeRef where(&call);
   switch (call.op) {
-  case Intrin::kIfThenElse: return emitIfThenElse(call);
-  case Intrin::kLikely: return emit(call.arg(0));
-  case Intrin::kAssume: return builder_.CreateAssumption(emit(call.arg(0)));
-  case Intrin::kUndef: return llvm::Constant::getNullValue(type(call.dtype));
-  case Intrin::kTypeAnnotation: return llvm::Constant::getNullValue(type(call.dtype));
-  case Intrin::kStorageSync: return i64(0); // one thread runs a kernel's part
+  case Intrin::kIfThenElse:
+    return emitIfThenElse(call);
+  case Intrin::kLikely:
+    return emit(call.arg(0));
+  case Intrin::kAssume:
+    return builder_.CreateAssumption(emit(call.arg(0)));
+  case Intrin::kUndef:
+    return llvm::Constant::getNullValue(type(call.dtype));
+  case Intrin::kTypeAnnotation:
+    return llvm::Constant::getNullValue(type(call.dtype));
+  case Intrin::kStorageSync:
+    return i64(0); // one thread runs a kernel's part
   case Intrin::kVectorReduceAdd:
   case Intrin::kVectorReduceMul:
   case Intrin::kVectorReduceMin:
-  case Intrin::kVectorReduceMax: return emitVectorReduce(call);
-  case Intrin::kAddressOf: return bufferPointer(call.args[0]);
+  case Intrin::kVectorReduceMax:
+    return emitVectorReduce(call);
+  case Intrin::kAddressOf:
+    return bufferPointer(call.args[0]);
   case Intrin::kAccessPtr: {
     DType element = cast<ExprNode>(call.args[0])->dtype;
-    return builder_.CreateGEP(memoryType(element.scalar()), bufferPointer(call.args[1]), emitIndex(call.arg(2)));
+    return builder_.CreateGEP(memoryType(element.scalar()), bufferPointer(call.args[1]),
+                              emitIndex(call.arg(2)));
   }
   case Intrin::kPrefetch: {
     auto constant = [&](size_t i, int64_t otherwise) {
-      return builder_.getInt32(uint32_t(call.args.size() > i ? asConst(call.arg(i)).value_or(otherwise) : otherwise));
+      return builder_.getInt32(
+          uint32_t(call.args.size() > i ? asConst(call.arg(i)).value_or(otherwise) : otherwise));
     };
     return builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                                     {emit(call.arg(0)), constant(1, 0), constant(2, 3), constant(3, 1)});
@@ -113,11 +174,16 @@ Value* KernelEmitter::emitCall(const CallNode& call) {
   case Intrin::kCallExtern:
   case Intrin::kCallPureExtern:
   case Intrin::kCallLlvmIntrin:
-  case Intrin::kCallLlvmPureIntrin: return emitExtern(call);
-  case Intrin::kCallPacked: return emitPacked(call);
-  default: break;
+  case Intrin::kCallLlvmPureIntrin:
+    return emitExtern(call);
+  case Intrin::kCallPacked:
+    return emitPacked(call);
+  default:
+    break;
   }
-  return call.op <= Intrin::kSaturatingRound ? emitMath(call) : refuse(where, std::string("T.") + intrinInfo(call.op).name + " on a CPU", type(call.dtype));
+  return call.op <= Intrin::kSaturatingRound
+             ? emitMath(call)
+             : refuse(where, std::string("T.") + intrinInfo(call.op).name + " on a CPU", type(call.dtype));
 }
 
 Value* KernelEmitter::emitMath(const CallNode& call) {
@@ -131,7 +197,8 @@ Value* KernelEmitter::emitMath(const CallNode& call) {
     Array<NodeRef> wide;
     for (size_t i = 0; i < call.args.size(); ++i) {
       Expr a = call.arg(i);
-      wide.push_back(isNarrowFloat(a->dtype) ? NodeRef(castTo(kFloat32.withLanes(a->dtype.lanes), a)) : NodeRef(a));
+      wide.push_back(isNarrowFloat(a->dtype) ? NodeRef(castTo(kFloat32.withLanes(a->dtype.lanes), a))
+                                             : NodeRef(a));
     }
     DType result = isNarrowFloat(call.dtype) ? kFloat32.withLanes(call.dtype.lanes) : call.dtype;
     return emit(castTo(call.dtype, make<const CallNode>(result, call.op, wide, call.attrs)));
@@ -145,36 +212,46 @@ Value* KernelEmitter::emitMath(const CallNode& call) {
   llvm::Constant* infinity = llvm::ConstantFP::getInfinity(x->getType());
   llvm::Constant* one = floatConstant(operand, 1);
   switch (call.op) {
-  case Intrin::kRsqrt: return builder_.CreateFDiv(one, callUnary(llvm::Intrinsic::sqrt, x));
+  case Intrin::kRsqrt:
+    return builder_.CreateFDiv(one, callUnary(llvm::Intrinsic::sqrt, x));
   case Intrin::kSigmoid: {
     Expr e = make<const CallNode>(operand, Intrin::kExp, Array<NodeRef>{negate(call.arg(0))});
     return builder_.CreateFDiv(one, builder_.CreateFAdd(one, emit(e)));
   }
-  case Intrin::kIsNan: return builder_.CreateFCmpUNO(x, x);
-  case Intrin::kIsInf: return builder_.CreateFCmpOEQ(callUnary(llvm::Intrinsic::fabs, x), infinity);
-  case Intrin::kIsFinite: return builder_.CreateFCmpOLT(callUnary(llvm::Intrinsic::fabs, x), infinity);
+  case Intrin::kIsNan:
+    return builder_.CreateFCmpUNO(x, x);
+  case Intrin::kIsInf:
+    return builder_.CreateFCmpOEQ(callUnary(llvm::Intrinsic::fabs, x), infinity);
+  case Intrin::kIsFinite:
+    return builder_.CreateFCmpOLT(callUnary(llvm::Intrinsic::fabs, x), infinity);
   case Intrin::kSaturatingRound:
     return emitCast(operand, call.dtype, callUnary(llvm::Intrinsic::nearbyint, x), where);
   case Intrin::kLdExp: {
     Value* n = emitCast(call.arg(1)->dtype, kInt32.withLanes(operand.lanes), args[1], where);
-    auto* scalar = llvm::FunctionType::get(scalarType(operand), {scalarType(operand), builder_.getInt32Ty()}, false);
+    auto* scalar =
+        llvm::FunctionType::get(scalarType(operand), {scalarType(operand), builder_.getInt32Ty()}, false);
     auto callee = module_.getOrInsertFunction(operand.bits == 32 ? "ldexpf" : "ldexp", scalar);
     return perLane({x, n}, x->getType(), callee);
   }
-  default: break;
+  default:
+    break;
   }
   const char* name = libmName(call.op);
-  if (!name) return refuse(where, std::string("T.") + intrinInfo(call.op).name + " on " + operand.str(), type(call.dtype));
+  if (!name)
+    return refuse(where, std::string("T.") + intrinInfo(call.op).name + " on " + operand.str(),
+                  type(call.dtype));
   std::vector<llvm::Type*> parameters(args.size(), scalarType(operand));
   auto* scalar = llvm::FunctionType::get(scalarType(operand), parameters, false);
-  llvm::FunctionCallee callee = module_.getOrInsertFunction(std::string(name) + (operand.bits == 32 ? "f" : ""), scalar);
+  llvm::FunctionCallee callee =
+      module_.getOrInsertFunction(std::string(name) + (operand.bits == 32 ? "f" : ""), scalar);
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotThrow();
   llvm::cast<llvm::Function>(callee.getCallee())->setDoesNotAccessMemory();
   return perLane(args, x->getType(), callee);
 }
 
 /// callee on every lane of the arguments.
-Value* KernelEmitter::perLane(const std::vector<Value*>& args, llvm::Type* result, llvm::FunctionCallee callee) {
+Value* KernelEmitter::perLane(const std::vector<Value*>& args, llvm::Type* result,
+                              llvm::FunctionCallee callee) {
   int lanes = lanesOf(args[0]);
   if (lanes == 1) return builder_.CreateCall(callee, args);
   Value* out = llvm::PoisonValue::get(result);
@@ -200,34 +277,47 @@ Value* KernelEmitter::emitIntCall(const CallNode& call) {
   case Intrin::kCeil:
   case Intrin::kTrunc:
   case Intrin::kRound:
-  case Intrin::kNearbyInt: return x;
-  case Intrin::kSaturatingRound: return convert(x);
+  case Intrin::kNearbyInt:
+    return x;
+  case Intrin::kSaturatingRound:
+    return convert(x);
   case Intrin::kIsNan:
-  case Intrin::kIsInf: return llvm::Constant::getNullValue(type(call.dtype));
-  case Intrin::kIsFinite: return llvm::Constant::getAllOnesValue(type(call.dtype));
-  case Intrin::kPopcount: return convert(callUnary(llvm::Intrinsic::ctpop, x));
-  case Intrin::kClz: return convert(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, builder_.getFalse()));
+  case Intrin::kIsInf:
+    return llvm::Constant::getNullValue(type(call.dtype));
+  case Intrin::kIsFinite:
+    return llvm::Constant::getAllOnesValue(type(call.dtype));
+  case Intrin::kPopcount:
+    return convert(callUnary(llvm::Intrinsic::ctpop, x));
+  case Intrin::kClz:
+    return convert(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x, builder_.getFalse()));
   case Intrin::kFastExp2Int: {
     Value* biased = builder_.CreateAdd(x, llvm::ConstantInt::get(t, 127));
-    return builder_.CreateBitCast(builder_.CreateShl(biased, llvm::ConstantInt::get(t, 23)), type(call.dtype));
+    return builder_.CreateBitCast(builder_.CreateShl(biased, llvm::ConstantInt::get(t, 23)),
+                                  type(call.dtype));
   }
   case Intrin::kMulHigh: {
     unsigned bits = t->getScalarSizeInBits();
     llvm::Type* wide = withLanes(builder_.getIntNTy(bits * 2), lanesOf(x));
     Value* y = emit(call.arg(1));
-    Value* product = builder_.CreateMul(builder_.CreateIntCast(x, wide, operand.isInt()), builder_.CreateIntCast(y, wide, operand.isInt()));
+    Value* product = builder_.CreateMul(builder_.CreateIntCast(x, wide, operand.isInt()),
+                                        builder_.CreateIntCast(y, wide, operand.isInt()));
     return builder_.CreateTrunc(builder_.CreateLShr(product, llvm::ConstantInt::get(wide, bits)), t);
   }
-  case Intrin::kQMultiplyShift: return emitQMultiplyShift(call);
-  default: return refuse(where, std::string("T.") + intrinInfo(call.op).name + " on " + operand.str(), type(call.dtype));
+  case Intrin::kQMultiplyShift:
+    return emitQMultiplyShift(call);
+  default:
+    return refuse(where, std::string("T.") + intrinInfo(call.op).name + " on " + operand.str(),
+                  type(call.dtype));
   }
 }
 
-/// round(x * y * 2^-(q + s)) for a fixed-point factor y with q fractional bits, halves up; a negative s shifts x left first.
+/// round(x * y * 2^-(q + s)) for a fixed-point factor y with q fractional bits, halves up; a negative s
+/// shifts x left first.
 Value* KernelEmitter::emitQMultiplyShift(const CallNode& call) {
   std::optional<int64_t> q = asConst(call.arg(2)), s = asConst(call.arg(3));
   if (!q || !s || *q + std::max<int64_t>(*s, 0) < 1 || *q + std::abs(*s) > 62)
-    return refuse(NodeRef(&call), "q_multiply_shift with shifts that are not small constants", type(call.dtype));
+    return refuse(NodeRef(&call), "q_multiply_shift with shifts that are not small constants",
+                  type(call.dtype));
   DType wide = kInt64.withLanes(call.dtype.lanes);
   auto c = [&](int64_t v) { return llvm::ConstantInt::get(type(wide), uint64_t(v)); };
   Value* x = emitCast(call.arg(0)->dtype, wide, emit(call.arg(0)), NodeRef(&call));
@@ -238,16 +328,19 @@ Value* KernelEmitter::emitQMultiplyShift(const CallNode& call) {
   return emitCast(wide, call.dtype, builder_.CreateAShr(rounded, c(shift)), NodeRef(&call));
 }
 
-/// Halves the vector until one lane is left. Float sums are reassociated this way; minima and maxima keep NaN.
+/// Halves the vector until one lane is left. Float sums are reassociated this way; minima and maxima keep
+/// NaN.
 Value* KernelEmitter::emitVectorReduce(const CallNode& call) {
   DType t = call.arg(0)->dtype;
   Value* v = emit(call.arg(0));
   DType element = t.scalar();
-  if (isNarrowFloat(element)) v = emitCast(t, kFloat32.withLanes(t.lanes), v, NodeRef(&call)), element = kFloat32;
+  if (isNarrowFloat(element))
+    v = emitCast(t, kFloat32.withLanes(t.lanes), v, NodeRef(&call)), element = kFloat32;
   static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax};
   BinaryOp op = kOps[int(call.op) - int(Intrin::kVectorReduceAdd)];
   auto combine = [&](Value* a, Value* b) {
-    return element.isFloat() ? emitFloatBinary(op, a, b, NodeRef(&call)) : emitIntBinary(op, element.isInt(), a, b, NodeRef(&call));
+    return element.isFloat() ? emitFloatBinary(op, a, b, NodeRef(&call))
+                             : emitIntBinary(op, element.isInt(), a, b, NodeRef(&call));
   };
   std::vector<Value*> odd; // lanes left over where a half is not whole
   for (int lanes = lanesOf(v); lanes > 1; lanes /= 2) {
@@ -274,20 +367,25 @@ Value* KernelEmitter::emitExtern(const CallNode& call) {
     Value* v = isBuffer ? bufferPointer(call.args[i]) : emit(call.arg(i));
     DType t = isBuffer ? DType::Handle() : call.arg(i)->dtype;
     if (!isIntrinsic && t.isBool()) v = builder_.CreateZExt(v, withLanes(builder_.getInt8Ty(), t.lanes));
-    if (!isIntrinsic && t.lanes == 1 && t.bits < 32 && !t.isFloat()) narrow.emplace_back(unsigned(args.size()), t.isInt());
+    if (!isIntrinsic && t.lanes == 1 && t.bits < 32 && !t.isFloat())
+      narrow.emplace_back(unsigned(args.size()), t.isInt());
     args.push_back(v);
     types.push_back(v->getType());
   }
   bool boolResult = !isIntrinsic && call.dtype.isBool();
-  llvm::Type* result = call.dtype.isVoid() ? builder_.getVoidTy() : boolResult ? withLanes(builder_.getInt8Ty(), call.dtype.lanes) : type(call.dtype);
+  llvm::Type* result = call.dtype.isVoid() ? builder_.getVoidTy()
+                       : boolResult        ? withLanes(builder_.getInt8Ty(), call.dtype.lanes)
+                                           : type(call.dtype);
   auto* functionType = llvm::FunctionType::get(result, types, false);
   llvm::FunctionCallee callee = module_.getOrInsertFunction(name->value, functionType);
   auto* declared = llvm::dyn_cast<llvm::Function>(callee.getCallee());
   if (!declared || declared->getFunctionType() != functionType || !declared->isDeclaration())
-    return refuse(NodeRef(&call), "function " + name->value + " is called with other types elsewhere", type(call.dtype));
+    return refuse(NodeRef(&call), "function " + name->value + " is called with other types elsewhere",
+                  type(call.dtype));
   if (intrinInfo(call.op).effect == Effect::kPure) declared->setDoesNotAccessMemory();
   llvm::CallInst* made = builder_.CreateCall(callee, args);
-  for (auto [i, isSigned] : narrow) made->addParamAttr(i, isSigned ? llvm::Attribute::SExt : llvm::Attribute::ZExt);
+  for (auto [i, isSigned] : narrow)
+    made->addParamAttr(i, isSigned ? llvm::Attribute::SExt : llvm::Attribute::ZExt);
   if (boolResult) return builder_.CreateICmpNE(made, llvm::Constant::getNullValue(result));
   return made;
 }
@@ -301,17 +399,26 @@ Value* KernelEmitter::tensorView(const NodeRef& argument) {
   std::vector<Value*> shape;
   if (buffer)
     for (const Expr& d : buffer->shape) shape.push_back(emitIndex(d));
-  else shape.push_back(emitIndex(access->arg(3)));
+  else
+    shape.push_back(emitIndex(access->arg(3)));
   Value* data = buffer ? bufferPointer(argument) : emitCall(*access);
   auto* dims = entryAlloca(llvm::ArrayType::get(i64Type, std::max<size_t>(1, shape.size())), 8, "dims");
-  for (size_t i = 0; i < shape.size(); ++i) builder_.CreateStore(shape[i], builder_.CreateConstGEP1_64(i64Type, dims, i));
+  for (size_t i = 0; i < shape.size(); ++i)
+    builder_.CreateStore(shape[i], builder_.CreateConstGEP1_64(i64Type, dims, i));
   // {data, device type, device id, ndim, dtype, shape, strides, byte offset}
   auto* layout = llvm::StructType::get(context_, {ptr, i32, i32, i32, i32, ptr, ptr, i64Type});
   auto* view = entryAlloca(layout, 8, "view");
   uint32_t code = dlpackCode(element) | uint32_t(element.bits) << 8 | 1u << 16;
-  Value* fields[] = {data, builder_.getInt32(kDLCPU), builder_.getInt32(0), builder_.getInt32(uint32_t(shape.size())),
-                     builder_.getInt32(code), dims, llvm::ConstantPointerNull::get(builder_.getPtrTy()), i64(0)};
-  for (unsigned i = 0; i < std::size(fields); ++i) builder_.CreateStore(fields[i], builder_.CreateStructGEP(layout, view, i));
+  Value* fields[] = {data,
+                     builder_.getInt32(kDLCPU),
+                     builder_.getInt32(0),
+                     builder_.getInt32(uint32_t(shape.size())),
+                     builder_.getInt32(code),
+                     dims,
+                     llvm::ConstantPointerNull::get(builder_.getPtrTy()),
+                     i64(0)};
+  for (unsigned i = 0; i < std::size(fields); ++i)
+    builder_.CreateStore(fields[i], builder_.CreateStructGEP(layout, view, i));
   return view;
 }
 
@@ -337,7 +444,8 @@ Value* KernelEmitter::emitPacked(const CallNode& call) {
     } else if (e->dtype.isInteger() || e->dtype.isBool()) {
       payload = emitCast(e->dtype, kInt64, emit(e), e);
     } else {
-      return refuse(e, "an argument of a packed call that is neither a number nor a buffer", type(call.dtype));
+      return refuse(e, "an argument of a packed call that is neither a number nor a buffer",
+                    type(call.dtype));
     }
     Value* at = builder_.CreateConstGEP1_64(cell, cells, i);
     builder_.CreateStore(builder_.getInt32(uint32_t(kind)), builder_.CreateStructGEP(cell, at, 0));
@@ -350,13 +458,15 @@ Value* KernelEmitter::emitPacked(const CallNode& call) {
     builder_.CreateStore(llvm::ConstantAggregateZero::get(cell), result);
   }
   auto* calleeType = llvm::FunctionType::get(i32, {ptr, ptr, ptr, i32, ptr}, false);
-  Value* status = builder_.CreateCall(calleeType, contextField(kCallPackedField, ptr),
-                                      {frame_.ctx, text(name->value), cells, builder_.getInt32(uint32_t(count)), result});
+  Value* status =
+      builder_.CreateCall(calleeType, contextField(kCallPackedField, ptr),
+                          {frame_.ctx, text(name->value), cells, builder_.getInt32(uint32_t(count)), result});
   returnUnlessOk(status);
   if (call.dtype.isVoid()) return i64(0);
   Value* raw = builder_.CreateLoad(i64Type, builder_.CreateStructGEP(cell, result, 2));
   if (!call.dtype.isFloat()) return emitCast(kInt64, call.dtype, raw, NodeRef(&call));
-  return emitCast(DType::Float(64), call.dtype, builder_.CreateBitCast(raw, builder_.getDoubleTy()), NodeRef(&call));
+  return emitCast(DType::Float(64), call.dtype, builder_.CreateBitCast(raw, builder_.getDoubleTy()),
+                  NodeRef(&call));
 }
 
 } // namespace bevel::codegen

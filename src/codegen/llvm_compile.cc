@@ -37,7 +37,8 @@ struct Emitted {
   std::unique_ptr<llvm::TargetMachine> machine;
 };
 
-Status emitModule(const KernelSource& kernel, const Target& target, const CompileOptions& options, Emitted& out) {
+Status emitModule(const KernelSource& kernel, const Target& target, const CompileOptions& options,
+                  Emitted& out) {
   BEVEL_TRY(out.machine, codegen::makeMachine(target));
   out.context.setDiscardValueNames(false);
   out.module.setModuleIdentifier(kernel.name);
@@ -48,11 +49,14 @@ Status emitModule(const KernelSource& kernel, const Target& target, const Compil
   std::string problems;
   llvm::raw_string_ostream stream(problems);
   if (llvm::verifyModule(out.module, &stream))
-    return fail(Error(ErrorCode::kInternal, "kernel " + kernel.name + ": malformed code was generated").note(problems).at(kernel.function));
+    return fail(Error(ErrorCode::kInternal, "kernel " + kernel.name + ": malformed code was generated")
+                    .note(problems)
+                    .at(kernel.function));
   return {};
 }
 
-Result<std::string> compileOne(const KernelSource& kernel, const Target& target, const CompileOptions& options) {
+Result<std::string> compileOne(const KernelSource& kernel, const Target& target,
+                               const CompileOptions& options) {
   Emitted e;
   BEVEL_CHECK(emitModule(kernel, target, options, e));
   codegen::optimize(e.module, *e.machine, options.pipeline, wantsVectorizers(kernel.function));
@@ -61,13 +65,15 @@ Result<std::string> compileOne(const KernelSource& kernel, const Target& target,
 
 /// Everything the bytes depend on.
 CacheKey keyOf(const KernelSource& kernel, const Target& target, const CompileOptions& options) {
-  std::string text = kernel.name + "\n" + target.codeKey() + "\n" + std::to_string(int(options.pipeline)) + (options.debugInfo ? "g" : "");
+  std::string text = kernel.name + "\n" + target.codeKey() + "\n" + std::to_string(int(options.pipeline)) +
+                     (options.debugInfo ? "g" : "");
   if (kernel.function->origin && options.debugInfo)
     for (const std::string& node : kernel.function->origin->nodes) text += "\n" + node;
   return cacheKey(text, structuralHash(kernel.function));
 }
 
-Result<std::string> compileCached(const KernelSource& kernel, const Target& target, const CompileOptions& options, bool& hit) {
+Result<std::string> compileCached(const KernelSource& kernel, const Target& target,
+                                  const CompileOptions& options, bool& hit) {
   KernelCache& cache = KernelCache::global();
   hit = false;
   if (!options.useCache || !cache.enabled()) return compileOne(kernel, target, options);
@@ -84,7 +90,8 @@ Result<std::string> compileCached(const KernelSource& kernel, const Target& targ
 Status checkNames(std::span<const KernelSource> kernels) {
   std::set<std::string> names;
   for (const KernelSource& k : kernels) {
-    if (k.name.empty() || !k.function) return fail(ErrorCode::kUsage, "a kernel without a name or a function");
+    if (k.name.empty() || !k.function)
+      return fail(ErrorCode::kUsage, "a kernel without a name or a function");
     if (!names.insert(k.name).second) return fail(ErrorCode::kUsage, "two kernels have the name " + k.name);
   }
   return {};
@@ -126,12 +133,14 @@ Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> ke
   return objects;
 }
 
-Result<std::string> llvmText(const KernelSource& kernel, const Target& target, LlvmStage stage, const CompileOptions& options) {
+Result<std::string> llvmText(const KernelSource& kernel, const Target& target, LlvmStage stage,
+                             const CompileOptions& options) {
   Emitted e;
   Status emitted;
   withLargeStack([&] { emitted = emitModule(kernel, target, options, e); });
   BEVEL_CHECK(std::move(emitted));
-  if (stage != LlvmStage::kEmitted) codegen::optimize(e.module, *e.machine, options.pipeline, wantsVectorizers(kernel.function));
+  if (stage != LlvmStage::kEmitted)
+    codegen::optimize(e.module, *e.machine, options.pipeline, wantsVectorizers(kernel.function));
   if (stage == LlvmStage::kAssembly) return codegen::emitMachineCode(e.module, *e.machine, true);
   std::string out;
   llvm::raw_string_ostream stream(out);

@@ -1,5 +1,5 @@
-// Debug information: gdb and perf show a kernel by its name and ONNX nodes, and its lines are those of the printed
-// program ("<kernel>.bevel").
+// Debug information: gdb and perf show a kernel by its name and ONNX nodes, and its lines are those of the
+// printed program ("<kernel>.bevel").
 #include "codegen/llvm_emit.h"
 
 namespace bevel::codegen {
@@ -8,7 +8,8 @@ void KernelEmitter::beginDebug(llvm::Function* f, const std::string& display) {
   if (!di_) {
     di_.emplace(module_);
     diFile_ = di_->createFile(source_.name + ".bevel", ".");
-    di_->createCompileUnit(llvm::dwarf::DW_LANG_C, diFile_, "bevel", true, "", 0, "", llvm::DICompileUnit::LineTablesOnly);
+    di_->createCompileUnit(llvm::dwarf::DW_LANG_C, diFile_, "bevel", true, "", 0, "",
+                           llvm::DICompileUnit::LineTablesOnly);
     module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
     module_.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
   }
@@ -20,7 +21,8 @@ void KernelEmitter::beginDebug(llvm::Function* f, const std::string& display) {
   }
   auto* type = di_->createSubroutineType(di_->getOrCreateTypeArray({}));
   auto flags = llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized;
-  f->setSubprogram(di_->createFunction(diFile_, name, f->getName(), diFile_, 1, type, 1, llvm::DINode::FlagZero, flags));
+  f->setSubprogram(
+      di_->createFunction(diFile_, name, f->getName(), diFile_, 1, type, 1, llvm::DINode::FlagZero, flags));
 }
 
 /// Instructions made from here on belong to the node's line; nodes without a line keep the last one.

@@ -14,7 +14,13 @@
 namespace bevel::codegen {
 
 // Fields of bevel_ctx by number; runtime/abi/kernel.h states their offsets.
-enum ContextField : unsigned { kThreadId = 1, kNumThreads = 2, kParallelFor = 4, kCallPackedField = 5, kFail = 6 };
+enum ContextField : unsigned {
+  kThreadId = 1,
+  kNumThreads = 2,
+  kParallelFor = 4,
+  kCallPackedField = 5,
+  kFail = 6
+};
 
 /// Memory that buffers refer to, found by the buffers' data variable.
 struct Storage {
@@ -30,8 +36,8 @@ struct Storage {
 
 /// Which memory never overlaps: parameters, stack arrays and workspace parts. Decided before emission.
 struct AliasClass {
-  int region = 0;     // memory of different regions never overlaps
-  int64_t begin = 0;  // bytes [begin, end) of the region; unknown when end < begin
+  int region = 0;    // memory of different regions never overlaps
+  int64_t begin = 0; // bytes [begin, end) of the region; unknown when end < begin
   int64_t end = -1;
 };
 
@@ -73,10 +79,11 @@ private:
   Storage* storageOf(const Buffer& buffer, const NodeRef& where);
   llvm::Value* emitLoad(const LoadNode& load);
   void emitStore(const StoreNode& store);
-  llvm::Value* emitRegisterAccess(const BufferNode& buffer, Storage& s, const Expr& index, const NodeRef& where,
-                                  llvm::Value* stored, llvm::Value* mask);
+  llvm::Value* emitRegisterAccess(const BufferNode& buffer, Storage& s, const Expr& index,
+                                  const NodeRef& where, llvm::Value* stored, llvm::Value* mask);
   llvm::Value* loadLanes(const LoadNode& load, Storage& s, const Expr& index, llvm::Value* mask);
-  void storeLanes(const StoreNode& store, Storage& s, const Expr& index, llvm::Value* value, llvm::Value* mask);
+  void storeLanes(const StoreNode& store, Storage& s, const Expr& index, llvm::Value* value,
+                  llvm::Value* mask);
   llvm::Value* address(const BufferNode& buffer, const Storage& s, llvm::Value* index);
   llvm::Align accessAlign(const BufferNode& buffer, const Storage& s, const Expr& index);
   void annotate(llvm::Instruction* access, const Storage& s);
@@ -89,7 +96,8 @@ private:
   llvm::Value* emitUnary(const UnaryNode& e);
   llvm::Value* emitBinary(const BinaryNode& e);
   llvm::Value* emitFloatBinary(BinaryOp op, llvm::Value* a, llvm::Value* b, const NodeRef& where);
-  llvm::Value* emitIntBinary(BinaryOp op, bool isSigned, llvm::Value* a, llvm::Value* b, const NodeRef& where);
+  llvm::Value* emitIntBinary(BinaryOp op, bool isSigned, llvm::Value* a, llvm::Value* b,
+                             const NodeRef& where);
   llvm::Value* emitDivision(BinaryOp op, bool isSigned, llvm::Value* a, llvm::Value* b);
   llvm::Value* emitShift(BinaryOp op, bool isSigned, llvm::Value* a, llvm::Value* b);
   llvm::Value* emitCompare(BinaryOp op, DType operand, llvm::Value* a, llvm::Value* b);
@@ -101,9 +109,9 @@ private:
   // llvm_cast.cc: conversions, the small float formats as integers
   llvm::Value* emitCast(DType from, DType to, llvm::Value* value, const NodeRef& where);
   llvm::Value* castToInt(DType from, DType to, llvm::Value* value);
-  llvm::Value* widenToFloat(DType from, llvm::Value* value, const NodeRef& where);    // to fp32
-  llvm::Value* narrowFromFloat(DType to, llvm::Value* value, const NodeRef& where);   // from fp32
-  llvm::Value* encodePowerOfTwo(llvm::Value* bits, llvm::Value* magnitude);          // to float8_e8m0
+  llvm::Value* widenToFloat(DType from, llvm::Value* value, const NodeRef& where);  // to fp32
+  llvm::Value* narrowFromFloat(DType to, llvm::Value* value, const NodeRef& where); // from fp32
+  llvm::Value* encodePowerOfTwo(llvm::Value* bits, llvm::Value* magnitude);         // to float8_e8m0
   llvm::Value* roundToOdd(llvm::Value* value); // fp64 to fp32 so that a second rounding is exact
 
   // llvm_call.cc: intrinsics, calls out
@@ -115,12 +123,15 @@ private:
   llvm::Value* emitExtern(const CallNode& call);
   llvm::Value* emitPacked(const CallNode& call);
   llvm::Value* emitQMultiplyShift(const CallNode& call);
-  llvm::Value* perLane(const std::vector<llvm::Value*>& args, llvm::Type* result, llvm::FunctionCallee callee);
-  llvm::Value* callUnary(llvm::Intrinsic::ID id, llvm::Value* a) { return builder_.CreateUnaryIntrinsic(id, a); }
+  llvm::Value* perLane(const std::vector<llvm::Value*>& args, llvm::Type* result,
+                       llvm::FunctionCallee callee);
+  llvm::Value* callUnary(llvm::Intrinsic::ID id, llvm::Value* a) {
+    return builder_.CreateUnaryIntrinsic(id, a);
+  }
 
   // Types and constants
-  llvm::Type* scalarType(DType t);   // in registers: bool is i1, fp16 and narrower floats are integers
-  llvm::Type* memoryType(DType t);   // in memory: bool is i8
+  llvm::Type* scalarType(DType t); // in registers: bool is i1, fp16 and narrower floats are integers
+  llvm::Type* memoryType(DType t); // in memory: bool is i8
   llvm::Type* withLanes(llvm::Type* element, int lanes);
   llvm::Type* type(DType t) { return withLanes(scalarType(t), t.lanes); }
   llvm::Constant* floatConstant(DType t, double value);

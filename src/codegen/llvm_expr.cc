@@ -1,7 +1,7 @@
 // Emission of expressions: arithmetic, comparisons, vectors, indices.
 //
-// What C leaves undefined is defined here: x / 0 and x % 0 are 0, INT_MIN / -1 wraps, shifts by the width or more give 0
-// (or the sign). Minimum and maximum give NaN when either side is NaN.
+// What C leaves undefined is defined here: x / 0 and x % 0 are 0, INT_MIN / -1 wraps, shifts by the width or
+// more give 0 (or the sign). Minimum and maximum give NaN when either side is NaN.
 #include "codegen/llvm_emit.h"
 
 #include "ir/build.h"
@@ -16,18 +16,24 @@ using llvm::Value;
 
 llvm::Type* KernelEmitter::scalarType(DType t) {
   switch (t.code) {
-  case TypeCode::kVoid: return builder_.getInt64Ty();
-  case TypeCode::kBool: return builder_.getInt1Ty();
-  case TypeCode::kHandle: return builder_.getPtrTy();
+  case TypeCode::kVoid:
+    return builder_.getInt64Ty();
+  case TypeCode::kBool:
+    return builder_.getInt1Ty();
+  case TypeCode::kHandle:
+    return builder_.getPtrTy();
   case TypeCode::kFloat:
     if (t.bits == 32) return builder_.getFloatTy();
     if (t.bits == 64) return builder_.getDoubleTy();
     return builder_.getIntNTy(t.bits);
-  default: return builder_.getIntNTy(t.bits ? t.bits : 8);
+  default:
+    return builder_.getIntNTy(t.bits ? t.bits : 8);
   }
 }
 
-llvm::Type* KernelEmitter::memoryType(DType t) { return t.isBool() ? builder_.getInt8Ty() : scalarType(t); }
+llvm::Type* KernelEmitter::memoryType(DType t) {
+  return t.isBool() ? builder_.getInt8Ty() : scalarType(t);
+}
 
 /// lanes 1: the scalar itself; -1: a vector of one lane.
 llvm::Type* KernelEmitter::withLanes(llvm::Type* element, int lanes) {
@@ -60,7 +66,9 @@ llvm::AllocaInst* KernelEmitter::entryAlloca(llvm::Type* type, int64_t alignment
   return a;
 }
 
-llvm::Constant* KernelEmitter::text(const std::string& value) { return builder_.CreateGlobalString(value, ".str"); }
+llvm::Constant* KernelEmitter::text(const std::string& value) {
+  return builder_.CreateGlobalString(value, ".str");
+}
 
 Value* KernelEmitter::withVar(const Var& var, Value* value, int64_t multiple) {
   frame_.vars[var] = {value, multiple};
@@ -75,11 +83,16 @@ Value* KernelEmitter::emit(const Expr& e) {
     if (e->dtype.isHandle()) return bufferPointer(e);
     return refuse(e, "variable " + cast<VarNode>(e)->name + " has no value here", type(e->dtype));
   }
-  case Kind::kIntImm: return llvm::ConstantInt::get(type(e->dtype), uint64_t(cast<IntImmNode>(e)->value), true);
-  case Kind::kFloatImm: return floatConstant(e->dtype, cast<FloatImmNode>(e)->value);
-  case Kind::kStringImm: return text(cast<StringImmNode>(e)->value);
-  case Kind::kUnary: return emitUnary(*cast<UnaryNode>(e));
-  case Kind::kBinary: return emitBinary(*cast<BinaryNode>(e));
+  case Kind::kIntImm:
+    return llvm::ConstantInt::get(type(e->dtype), uint64_t(cast<IntImmNode>(e)->value), true);
+  case Kind::kFloatImm:
+    return floatConstant(e->dtype, cast<FloatImmNode>(e)->value);
+  case Kind::kStringImm:
+    return text(cast<StringImmNode>(e)->value);
+  case Kind::kUnary:
+    return emitUnary(*cast<UnaryNode>(e));
+  case Kind::kBinary:
+    return emitBinary(*cast<BinaryNode>(e));
   case Kind::kSelect: {
     const auto& s = *cast<SelectNode>(e);
     Value* condition = emit(s.condition);
@@ -90,7 +103,8 @@ Value* KernelEmitter::emit(const Expr& e) {
     const auto& c = *cast<CastNode>(e);
     return emitCast(c.value->dtype, c.dtype, emit(c.value), e);
   }
-  case Kind::kLoad: return emitLoad(*cast<LoadNode>(e));
+  case Kind::kLoad:
+    return emitLoad(*cast<LoadNode>(e));
   case Kind::kRamp: {
     const auto& r = *cast<RampNode>(e);
     int lanes = r.dtype.lanes;
@@ -99,15 +113,19 @@ Value* KernelEmitter::emit(const Expr& e) {
     Value* offsets = builder_.CreateMul(steps, splat(emit(r.stride), lanes));
     return builder_.CreateAdd(splat(emit(r.base), lanes), offsets);
   }
-  case Kind::kBroadcast: return splat(emit(cast<BroadcastNode>(e)->value), e->dtype.lanes);
-  case Kind::kShuffle: return emitShuffle(*cast<ShuffleNode>(e));
+  case Kind::kBroadcast:
+    return splat(emit(cast<BroadcastNode>(e)->value), e->dtype.lanes);
+  case Kind::kShuffle:
+    return emitShuffle(*cast<ShuffleNode>(e));
   case Kind::kLet: {
     const auto& let = *cast<LetNode>(e);
     withVar(let.var, emit(let.value), knownMultiple(let.value));
     return emit(let.body);
   }
-  case Kind::kCall: return emitCall(*cast<CallNode>(e));
-  default: return refuse(e, std::string(e->kindName()) + " expression in a lowered function", type(e->dtype));
+  case Kind::kCall:
+    return emitCall(*cast<CallNode>(e));
+  default:
+    return refuse(e, std::string(e->kindName()) + " expression in a lowered function", type(e->dtype));
   }
 }
 
@@ -121,7 +139,8 @@ Value* KernelEmitter::emitBinary(const BinaryNode& e) {
   Value* a = emit(e.a);
   Value* b = emit(e.b);
   DType operand = e.a->dtype;
-  if (lanesOf(a) != lanesOf(b)) a = splat(a, std::max(lanesOf(a), lanesOf(b)) / lanesOf(a)), b = splat(b, lanesOf(a) / lanesOf(b));
+  if (lanesOf(a) != lanesOf(b))
+    a = splat(a, std::max(lanesOf(a), lanesOf(b)) / lanesOf(a)), b = splat(b, lanesOf(a) / lanesOf(b));
   if (isComparison(e.op)) return emitCompare(e.op, operand, a, b);
   if (e.op == BinaryOp::kAnd) return builder_.CreateAnd(a, b);
   if (e.op == BinaryOp::kOr) return builder_.CreateOr(a, b);
@@ -129,16 +148,19 @@ Value* KernelEmitter::emitBinary(const BinaryNode& e) {
   if (!operand.isFloat()) return emitIntBinary(e.op, operand.isInt(), a, b, where);
   if (a->getType()->isFPOrFPVectorTy()) return emitFloatBinary(e.op, a, b, where);
   // Narrow formats are held as integers: compute in fp32.
-  Value* wide = emitFloatBinary(e.op, widenToFloat(operand, a, where), widenToFloat(operand, b, where), where);
+  Value* wide =
+      emitFloatBinary(e.op, widenToFloat(operand, a, where), widenToFloat(operand, b, where), where);
   return narrowFromFloat(operand, wide, where);
 }
 
 Value* KernelEmitter::emitCompare(BinaryOp op, DType operand, Value* a, Value* b) {
   using P = llvm::CmpInst::Predicate;
   int i = int(op) - int(BinaryOp::kEq); // Eq, Ne, Lt, Le, Gt, Ge
-  static constexpr P kFloat[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
+  static constexpr P kFloat[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
+                                 P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
   static constexpr P kSigned[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
-  static constexpr P kUnsigned[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
+  static constexpr P kUnsigned[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_ULT,
+                                    P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
   if (operand.isFloat()) {
     bool narrow = !a->getType()->isFPOrFPVectorTy();
     if (narrow) a = widenToFloat(operand, a, nullptr), b = widenToFloat(operand, b, nullptr);
@@ -147,8 +169,8 @@ Value* KernelEmitter::emitCompare(BinaryOp op, DType operand, Value* a, Value* b
   return builder_.CreateICmp(operand.isInt() ? kSigned[i] : kUnsigned[i], a, b);
 }
 
-/// x86's maxps(a, b) is a > b ? a : b and so gives b when either is NaN; one more compare and select restore a's NaN. With
-/// a constant as a (relu, clip) that is not needed.
+/// x86's maxps(a, b) is a > b ? a : b and so gives b when either is NaN; one more compare and select restore
+/// a's NaN. With a constant as a (relu, clip) that is not needed.
 Value* KernelEmitter::emitMinMax(bool isMax, Value* a, Value* b) {
   if (target_.isArm64()) // fmax and fmin propagate NaN there
     return builder_.CreateBinaryIntrinsic(isMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
@@ -166,54 +188,74 @@ Value* KernelEmitter::emitMinMax(bool isMax, Value* a, Value* b) {
 Value* KernelEmitter::emitFloatBinary(BinaryOp op, Value* a, Value* b, const NodeRef& where) {
   llvm::Constant* zero = llvm::Constant::getNullValue(a->getType());
   switch (op) {
-  case BinaryOp::kAdd: return builder_.CreateFAdd(a, b);
-  case BinaryOp::kSub: return builder_.CreateFSub(a, b);
-  case BinaryOp::kMul: return builder_.CreateFMul(a, b);
-  case BinaryOp::kDiv: return builder_.CreateFDiv(a, b);
-  case BinaryOp::kMod: return builder_.CreateFRem(a, b);
-  case BinaryOp::kFloorDiv: return callUnary(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
+  case BinaryOp::kAdd:
+    return builder_.CreateFAdd(a, b);
+  case BinaryOp::kSub:
+    return builder_.CreateFSub(a, b);
+  case BinaryOp::kMul:
+    return builder_.CreateFMul(a, b);
+  case BinaryOp::kDiv:
+    return builder_.CreateFDiv(a, b);
+  case BinaryOp::kMod:
+    return builder_.CreateFRem(a, b);
+  case BinaryOp::kFloorDiv:
+    return callUnary(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
   case BinaryOp::kFloorMod: { // the sign of the divisor
     Value* r = builder_.CreateFRem(a, b);
     Value* differ = builder_.CreateXor(builder_.CreateFCmpOLT(r, zero), builder_.CreateFCmpOLT(b, zero));
     Value* adjust = builder_.CreateAnd(builder_.CreateFCmpUNE(r, zero), differ);
     return builder_.CreateSelect(adjust, builder_.CreateFAdd(r, b), r);
   }
-  case BinaryOp::kMin: return emitMinMax(false, a, b);
-  case BinaryOp::kMax: return emitMinMax(true, a, b);
-  default: return refuse(where, std::string(kBinaryNames[int(op)]) + " on floating-point values", a->getType());
+  case BinaryOp::kMin:
+    return emitMinMax(false, a, b);
+  case BinaryOp::kMax:
+    return emitMinMax(true, a, b);
+  default:
+    return refuse(where, std::string(kBinaryNames[int(op)]) + " on floating-point values", a->getType());
   }
 }
 
 Value* KernelEmitter::emitIntBinary(BinaryOp op, bool isSigned, Value* a, Value* b, const NodeRef& where) {
   switch (op) {
-  case BinaryOp::kAdd: return builder_.CreateAdd(a, b);
-  case BinaryOp::kSub: return builder_.CreateSub(a, b);
-  case BinaryOp::kMul: return builder_.CreateMul(a, b);
+  case BinaryOp::kAdd:
+    return builder_.CreateAdd(a, b);
+  case BinaryOp::kSub:
+    return builder_.CreateSub(a, b);
+  case BinaryOp::kMul:
+    return builder_.CreateMul(a, b);
   case BinaryOp::kDiv:
   case BinaryOp::kMod:
   case BinaryOp::kFloorDiv:
-  case BinaryOp::kFloorMod: return emitDivision(op, isSigned, a, b);
+  case BinaryOp::kFloorMod:
+    return emitDivision(op, isSigned, a, b);
   case BinaryOp::kMin:
     return builder_.CreateBinaryIntrinsic(isSigned ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
   case BinaryOp::kMax:
     return builder_.CreateBinaryIntrinsic(isSigned ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
-  case BinaryOp::kBitAnd: return builder_.CreateAnd(a, b);
-  case BinaryOp::kBitOr: return builder_.CreateOr(a, b);
-  case BinaryOp::kBitXor: return builder_.CreateXor(a, b);
+  case BinaryOp::kBitAnd:
+    return builder_.CreateAnd(a, b);
+  case BinaryOp::kBitOr:
+    return builder_.CreateOr(a, b);
+  case BinaryOp::kBitXor:
+    return builder_.CreateXor(a, b);
   case BinaryOp::kShl:
-  case BinaryOp::kShr: return emitShift(op, isSigned, a, b);
-  default: return refuse(where, std::string(kBinaryNames[int(op)]) + " on integers", a->getType());
+  case BinaryOp::kShr:
+    return emitShift(op, isSigned, a, b);
+  default:
+    return refuse(where, std::string(kBinaryNames[int(op)]) + " on integers", a->getType());
   }
 }
 
-/// Division that never traps. With a constant divisor other than 0 and -1 nothing is added to the machine's division.
+/// Division that never traps. With a constant divisor other than 0 and -1 nothing is added to the machine's
+/// division.
 Value* KernelEmitter::emitDivision(BinaryOp op, bool isSigned, Value* a, Value* b) {
   llvm::Type* t = a->getType();
   llvm::Constant *zero = llvm::Constant::getNullValue(t), *one = llvm::ConstantInt::get(t, 1);
   llvm::Constant* minusOne = llvm::Constant::getAllOnesValue(t);
   auto* constant = llvm::dyn_cast<llvm::Constant>(b);
   llvm::Constant* scalar = constant && t->isVectorTy() ? constant->getSplatValue() : constant;
-  bool safe = scalar && llvm::isa<llvm::ConstantInt>(scalar) && !scalar->isNullValue() && !(isSigned && scalar->isAllOnesValue());
+  bool safe = scalar && llvm::isa<llvm::ConstantInt>(scalar) && !scalar->isNullValue() &&
+              !(isSigned && scalar->isAllOnesValue());
   Value *isZero = nullptr, *isMinusOne = nullptr, *divisor = b;
   if (!safe) {
     isZero = builder_.CreateICmpEQ(b, zero);
@@ -230,7 +272,8 @@ Value* KernelEmitter::emitDivision(BinaryOp op, bool isSigned, Value* a, Value* 
   bool wantsQuotient = op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv;
   Value* result = wantsQuotient ? quotient : remainder;
   if (isSigned && (op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod)) {
-    // Rounded towards zero but wanted towards minus infinity: one less when the remainder's sign is not the divisor's.
+    // Rounded towards zero but wanted towards minus infinity: one less when the remainder's sign is not the
+    // divisor's.
     Value* differ = builder_.CreateICmpSLT(builder_.CreateXor(remainder, b), zero);
     Value* adjust = builder_.CreateAnd(builder_.CreateICmpNE(remainder, zero), differ);
     Value* adjusted = wantsQuotient ? builder_.CreateSub(quotient, one) : builder_.CreateAdd(remainder, b);
@@ -257,7 +300,8 @@ Value* KernelEmitter::emitShuffle(const ShuffleNode& e) {
   std::vector<int> pick;
   for (const Expr& i : e.indices) {
     std::optional<int64_t> at = asConst(i);
-    if (!at || *at < 0) return refuse(NodeRef(&e), "a shuffle with an index that is not constant", type(e.dtype));
+    if (!at || *at < 0)
+      return refuse(NodeRef(&e), "a shuffle with an index that is not constant", type(e.dtype));
     pick.push_back(int(*at));
   }
   bool uniform = lanesOf(vectors[0]) > 1;
@@ -273,10 +317,12 @@ Value* KernelEmitter::emitShuffle(const ShuffleNode& e) {
     return lanesOf(v) == 1 ? v : builder_.CreateExtractElement(v, uint64_t(lane));
   };
   for (int i : pick)
-    if (i >= int(source.size())) return refuse(NodeRef(&e), "a shuffle index beyond the last lane", type(e.dtype));
+    if (i >= int(source.size()))
+      return refuse(NodeRef(&e), "a shuffle index beyond the last lane", type(e.dtype));
   if (pick.size() == 1) return laneAt(pick[0]);
   Value* result = llvm::PoisonValue::get(type(e.dtype));
-  for (size_t i = 0; i < pick.size(); ++i) result = builder_.CreateInsertElement(result, laneAt(pick[i]), uint64_t(i));
+  for (size_t i = 0; i < pick.size(); ++i)
+    result = builder_.CreateInsertElement(result, laneAt(pick[i]), uint64_t(i));
   return result;
 }
 
@@ -286,7 +332,8 @@ Value* KernelEmitter::emitIfThenElse(const CallNode& e) {
   auto trivial = [](const Expr& x) { return x.is<IntImmNode>() || x.is<FloatImmNode>() || x.is<VarNode>(); };
   Value* condition = emit(e.arg(0));
   if (trivial(a) && trivial(b)) return builder_.CreateSelect(condition, emit(a), emit(b));
-  if (lanesOf(condition) > 1) return refuse(NodeRef(&e), "if_then_else with a vector condition", type(e.dtype));
+  if (lanesOf(condition) > 1)
+    return refuse(NodeRef(&e), "if_then_else with a vector condition", type(e.dtype));
   llvm::BasicBlock *yes = newBlock("if.yes"), *no = newBlock("if.no"), *join = newBlock("if.join");
   builder_.CreateCondBr(condition, yes, no);
   builder_.SetInsertPoint(yes);
@@ -312,10 +359,12 @@ int64_t KernelEmitter::knownMultiple(const Expr& e) const {
     auto it = frame_.vars.find(cast<VarNode>(e));
     return it == frame_.vars.end() ? 1 : it->second.multiple;
   }
-  if (const auto* c = e.as<CastNode>()) return c->value->dtype.isInteger() && c->dtype.isInteger() ? knownMultiple(c->value) : 1;
+  if (const auto* c = e.as<CastNode>())
+    return c->value->dtype.isInteger() && c->dtype.isInteger() ? knownMultiple(c->value) : 1;
   const auto* b = e.as<BinaryNode>();
   if (!b || !e->dtype.isInteger()) return 1;
-  if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub) return std::gcd(knownMultiple(b->a), knownMultiple(b->b));
+  if (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub)
+    return std::gcd(knownMultiple(b->a), knownMultiple(b->b));
   if (b->op == BinaryOp::kMul) return std::min(kLarge, knownMultiple(b->a) * knownMultiple(b->b));
   if (b->op == BinaryOp::kShl) {
     auto n = asConst(b->b);
@@ -324,11 +373,12 @@ int64_t KernelEmitter::knownMultiple(const Expr& e) const {
   return 1;
 }
 
-/// Index arithmetic does not overflow (whoever builds it proves that), which lets LLVM simplify addresses. `plain` is
-/// cleared where a loaded value takes part: that is element arithmetic and may wrap.
+/// Index arithmetic does not overflow (whoever builds it proves that), which lets LLVM simplify addresses.
+/// `plain` is cleared where a loaded value takes part: that is element arithmetic and may wrap.
 Value* KernelEmitter::indexValue(const Expr& e, bool& plain) {
   const auto* b = e.as<BinaryNode>();
-  bool affine = b && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMul) && e->dtype.isInt();
+  bool affine = b && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMul) &&
+                e->dtype.isInt();
   if (!affine) {
     plain = e.is<VarNode>() || e.is<IntImmNode>() || e.is<BinaryNode>();
     return emit(e);
@@ -336,7 +386,8 @@ Value* KernelEmitter::indexValue(const Expr& e, bool& plain) {
   bool plainA = true, plainB = true;
   Value* x = indexValue(b->a, plainA);
   Value* y = indexValue(b->b, plainB);
-  if (lanesOf(x) != lanesOf(y)) x = splat(x, e->dtype.lanes / lanesOf(x)), y = splat(y, e->dtype.lanes / lanesOf(y));
+  if (lanesOf(x) != lanesOf(y))
+    x = splat(x, e->dtype.lanes / lanesOf(x)), y = splat(y, e->dtype.lanes / lanesOf(y));
   plain = plainA && plainB;
   if (b->op == BinaryOp::kAdd) return builder_.CreateAdd(x, y, "", false, plain);
   if (b->op == BinaryOp::kSub) return builder_.CreateSub(x, y, "", false, plain);

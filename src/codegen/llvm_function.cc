@@ -2,7 +2,8 @@
 //
 //   for i in T.parallel(n): body      →      env = {captured values};
 //                                            status = ctx->num_threads == 1 ? task(ctx, env, 0, n)
-//                                                                           : ctx->parallel_for(ctx, task, env, n)
+//                                                                           : ctx->parallel_for(ctx, task,
+//                                                                           env, n)
 //                                            if (status) return status
 #include "codegen/llvm_emit.h"
 
@@ -20,15 +21,19 @@ using llvm::Value;
 namespace {
 constexpr int64_t kMaxStackBytes = 256 << 10; // of one array; task threads have stacks of a few MB
 static_assert(offsetof(bevel_ctx, thread_id) == 4 && offsetof(bevel_ctx, num_threads) == 8 &&
-              offsetof(bevel_ctx, parallel_for) == 16 && offsetof(bevel_ctx, call_packed) == 24 && offsetof(bevel_ctx, fail) == 32);
+              offsetof(bevel_ctx, parallel_for) == 16 && offsetof(bevel_ctx, call_packed) == 24 &&
+              offsetof(bevel_ctx, fail) == 32);
 } // namespace
 
-KernelEmitter::KernelEmitter(llvm::Module& module, const KernelSource& source, const Target& target, bool debugInfo)
-    : module_(module), context_(module.getContext()), builder_(context_), source_(source), f_(*source.function),
-      target_(target), debug_(debugInfo) {
+KernelEmitter::KernelEmitter(llvm::Module& module, const KernelSource& source, const Target& target,
+                             bool debugInfo)
+    : module_(module), context_(module.getContext()), builder_(context_), source_(source),
+      f_(*source.function), target_(target), debug_(debugInfo) {
   llvm::FastMathFlags flags;
-  if (attrInt(f_.attrs, "fast_math")) flags.setFast();
-  else if (!attrInt(f_.attrs, "no_contract")) flags.setAllowContract(true);
+  if (attrInt(f_.attrs, "fast_math"))
+    flags.setFast();
+  else if (!attrInt(f_.attrs, "no_contract"))
+    flags.setAllowContract(true);
   builder_.setFastMathFlags(flags);
 }
 
@@ -38,7 +43,8 @@ Value* KernelEmitter::refuse(const NodeRef& where, std::string message, llvm::Ty
   return llvm::PoisonValue::get(type ? type : builder_.getInt64Ty());
 }
 
-llvm::Function* KernelEmitter::makeFunction(const std::string& name, llvm::FunctionType* type, bool external) {
+llvm::Function* KernelEmitter::makeFunction(const std::string& name, llvm::FunctionType* type,
+                                            bool external) {
   auto linkage = external ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage;
   auto* f = llvm::Function::Create(type, linkage, name, module_);
   std::string features;
@@ -55,7 +61,8 @@ llvm::Function* KernelEmitter::makeFunction(const std::string& name, llvm::Funct
 }
 
 Status KernelEmitter::run() {
-  if (f_.params.size() != f_.buffers.size()) return fail(ErrorCode::kInternal, source_.name + ": malformed parameters");
+  if (f_.params.size() != f_.buffers.size())
+    return fail(ErrorCode::kInternal, source_.name + ": malformed parameters");
   classifyMemory();
   buildScopes();
   llvm::Type* ptr = builder_.getPtrTy();
@@ -79,7 +86,8 @@ void KernelEmitter::emitPrologue() {
   declareParameters(frame_.function->getArg(1), frame_.function->getArg(2));
   if (!threadArenaUsed_) return;
   // Where the threads' parts begin and how far they are apart; both are expressions over the dims.
-  frame_.threadArena = builder_.CreatePtrAdd(frame_.workspace, emitIndex(workspaceBytes(source_.function)), "threads");
+  frame_.threadArena =
+      builder_.CreatePtrAdd(frame_.workspace, emitIndex(workspaceBytes(source_.function)), "threads");
   frame_.threadBytes = emitIndex(workspacePerThreadBytes(source_.function));
 }
 
@@ -116,7 +124,9 @@ void KernelEmitter::declareParameters(Value* buffers, Value* dims) {
   }
 }
 
-BasicBlock* KernelEmitter::newBlock(const char* name) { return BasicBlock::Create(context_, name, frame_.function); }
+BasicBlock* KernelEmitter::newBlock(const char* name) {
+  return BasicBlock::Create(context_, name, frame_.function);
+}
 
 void KernelEmitter::emitStmt(const Stmt& s) {
   locate(s);
@@ -124,17 +134,28 @@ void KernelEmitter::emitStmt(const Stmt& s) {
   case Kind::kSeq:
     for (const Stmt& child : cast<SeqNode>(s)->stmts) emitStmt(child);
     return;
-  case Kind::kStore: return emitStore(*cast<StoreNode>(s));
-  case Kind::kFor: return emitFor(*cast<ForNode>(s));
-  case Kind::kWhile: return emitWhile(*cast<WhileNode>(s));
-  case Kind::kIf: return emitIf(*cast<IfNode>(s));
-  case Kind::kAlloc: return emitAlloc(*cast<AllocNode>(s));
-  case Kind::kDeclBuffer: return emitStmt(cast<DeclBufferNode>(s)->body);
-  case Kind::kAttrStmt: return emitStmt(cast<AttrStmtNode>(s)->body);
-  case Kind::kLetStmt: return emitLetStmt(*cast<LetStmtNode>(s));
-  case Kind::kEvaluate: return emitEvaluate(cast<EvaluateNode>(s)->value);
-  case Kind::kAssert: return failUnless(emit(cast<AssertNode>(s)->condition), cast<AssertNode>(s)->message);
-  default: refuse(s, std::string(s->kindName()) + " statement in a lowered function");
+  case Kind::kStore:
+    return emitStore(*cast<StoreNode>(s));
+  case Kind::kFor:
+    return emitFor(*cast<ForNode>(s));
+  case Kind::kWhile:
+    return emitWhile(*cast<WhileNode>(s));
+  case Kind::kIf:
+    return emitIf(*cast<IfNode>(s));
+  case Kind::kAlloc:
+    return emitAlloc(*cast<AllocNode>(s));
+  case Kind::kDeclBuffer:
+    return emitStmt(cast<DeclBufferNode>(s)->body);
+  case Kind::kAttrStmt:
+    return emitStmt(cast<AttrStmtNode>(s)->body);
+  case Kind::kLetStmt:
+    return emitLetStmt(*cast<LetStmtNode>(s));
+  case Kind::kEvaluate:
+    return emitEvaluate(cast<EvaluateNode>(s)->value);
+  case Kind::kAssert:
+    return failUnless(emit(cast<AssertNode>(s)->condition), cast<AssertNode>(s)->message);
+  default:
+    refuse(s, std::string(s->kindName()) + " statement in a lowered function");
   }
 }
 
@@ -169,8 +190,10 @@ void KernelEmitter::emitLoop(const ForNode& loop, Value* first, Value* end, bool
   }
   BasicBlock* body = newBlock("loop");
   BasicBlock* exit = newBlock("loop.end");
-  if (known) builder_.CreateBr(body);
-  else builder_.CreateCondBr(builder_.CreateICmpSLT(first, end), body, exit);
+  if (known)
+    builder_.CreateBr(body);
+  else
+    builder_.CreateCondBr(builder_.CreateICmpSLT(first, end), body, exit);
   BasicBlock* before = builder_.GetInsertBlock();
   builder_.SetInsertPoint(body);
   llvm::PHINode* iv = builder_.CreatePHI(first->getType(), 2, loop.var->name);
@@ -184,7 +207,8 @@ void KernelEmitter::emitLoop(const ForNode& loop, Value* first, Value* end, bool
   builder_.SetInsertPoint(exit);
 }
 
-/// The environment of a task: what the body uses from outside, in order of first use, then the frame's own pointers.
+/// The environment of a task: what the body uses from outside, in order of first use, then the frame's own
+/// pointers.
 struct KernelEmitter::Capture {
   std::vector<std::pair<Var, bool>> vars; // variable, whether it is the data of a buffer
   std::vector<Value*> values;             // of vars; then loop minimum, workspace, threads' arena and bytes
@@ -255,7 +279,8 @@ void KernelEmitter::forkJoin(llvm::Function* task, Value* env, Value* count) {
   builder_.CreateBr(join);
   builder_.SetInsertPoint(many);
   auto* forkType = llvm::FunctionType::get(i32, {ptr, ptr, ptr, builder_.getInt64Ty()}, false);
-  Value* statusMany = builder_.CreateCall(forkType, contextField(kParallelFor, ptr), {frame_.ctx, task, env, count});
+  Value* statusMany =
+      builder_.CreateCall(forkType, contextField(kParallelFor, ptr), {frame_.ctx, task, env, count});
   builder_.CreateBr(join);
   builder_.SetInsertPoint(join);
   auto* status = builder_.CreatePHI(i32, 2, "status");
@@ -293,8 +318,10 @@ void KernelEmitter::emitTask(const ForNode& loop, llvm::Function* task, const Ca
   size_t n = captured.vars.size();
   for (size_t i = 0; i < n; ++i) {
     const auto& [v, isData] = captured.vars[i];
-    if (isData) frame_.storages[v].pointer = inner[i];
-    else frame_.vars[v].value = inner[i];
+    if (isData)
+      frame_.storages[v].pointer = inner[i];
+    else
+      frame_.vars[v].value = inner[i];
   }
   Value* min = inner[n];
   frame_.workspace = inner[n + 1];
@@ -356,7 +383,8 @@ void KernelEmitter::emitAlloc(const AllocNode& alloc) {
     auto* array = llvm::ArrayType::get(memoryType(b.dtype.scalar()), uint64_t(count * b.dtype.lanes));
     s.pointer = entryAlloca(array, s.alignment, b.name);
   } else {
-    refuse(NodeRef(&alloc), "buffer " + b.name + " of scope \"" + b.scope + "\" has no place in the workspace and does not fit the stack");
+    refuse(NodeRef(&alloc), "buffer " + b.name + " of scope \"" + b.scope +
+                                "\" has no place in the workspace and does not fit the stack");
     return;
   }
   frame_.storages[b.data] = std::move(s);

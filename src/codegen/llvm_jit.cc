@@ -15,7 +15,9 @@ namespace {
 
 using namespace llvm::orc;
 
-Error fromLlvm(llvm::Error error) { return Error(ErrorCode::kInternal, "JIT: " + llvm::toString(std::move(error))); }
+Error fromLlvm(llvm::Error error) {
+  return Error(ErrorCode::kInternal, "JIT: " + llvm::toString(std::move(error)));
+}
 
 bool wantsPerf() {
   const char* value = std::getenv("BEVEL_PERF");
@@ -45,8 +47,9 @@ public:
 
 } // namespace
 
-Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels, const Target& target,
-                                                    const CompileOptions& options, CompileStats* stats) {
+Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels,
+                                                    const Target& target, const CompileOptions& options,
+                                                    CompileStats* stats) {
   if (!target.runsOn(Target::host()))
     return fail(Error(ErrorCode::kUsage, "this machine cannot run code for " + target.str())
                     .help("this machine is " + Target::host().str()));
@@ -62,7 +65,8 @@ Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource
   auto module = std::make_shared<OrcModule>();
   module->jit = std::move(*jit);
   // Kernels call the C library's maths and, by call_extern, functions of the host program.
-  auto process = DynamicLibrarySearchGenerator::GetForCurrentProcess(module->jit->getDataLayout().getGlobalPrefix());
+  auto process =
+      DynamicLibrarySearchGenerator::GetForCurrentProcess(module->jit->getDataLayout().getGlobalPrefix());
   if (!process) return fail(fromLlvm(process.takeError()));
   module->jit->getMainJITDylib().addGenerator(std::move(*process));
   for (size_t i = 0; i < objects.size(); ++i) {

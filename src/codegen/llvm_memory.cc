@@ -1,8 +1,8 @@
 // Emission of loads and stores, and what LLVM is told about aliasing.
 //
-// Every parameter, stack array and part of the workspace gets an alias scope; an access names its own scope and those
-// it cannot overlap. Workspace parts are compared by their byte ranges, since the planner lets parts with disjoint
-// lives share bytes.
+// Every parameter, stack array and part of the workspace gets an alias scope; an access names its own scope
+// and those it cannot overlap. Workspace parts are compared by their byte ranges, since the planner lets
+// parts with disjoint lives share bytes.
 #include "codegen/llvm_emit.h"
 
 #include "ir/build.h"
@@ -46,7 +46,8 @@ void KernelEmitter::classifyMemory() {
     aliasClasses_.push_back(c);
   };
   if (!attrInt(f_.attrs, "may_alias"))
-    for (size_t p : kernelBuffers(source_.function)) add(f_.buffers[p] ? f_.buffers[p]->data : f_.params[p], {nextRegion++});
+    for (size_t p : kernelBuffers(source_.function))
+      add(f_.buffers[p] ? f_.buffers[p]->data : f_.params[p], {nextRegion++});
   walk(f_.body, [&](const NodeRef& node) {
     if (const auto* store = node.as<StoreNode>()) written_[store->buffer->data] = true;
     if (const auto* call = node.as<CallNode>()) hasOpaqueCalls_ |= touchesMemoryOpaquely(call->op);
@@ -81,7 +82,8 @@ void KernelEmitter::buildScopes() {
   llvm::MDBuilder md(context_);
   llvm::MDNode* domain = md.createAnonymousAliasScopeDomain(source_.name);
   std::vector<llvm::MDNode*> scopes;
-  for (size_t i = 0; i < n; ++i) scopes.push_back(md.createAnonymousAliasScope(domain, "m" + std::to_string(i)));
+  for (size_t i = 0; i < n; ++i)
+    scopes.push_back(md.createAnonymousAliasScope(domain, "m" + std::to_string(i)));
   for (size_t i = 0; i < n; ++i) {
     std::vector<llvm::Metadata*> others;
     for (size_t j = 0; j < n; ++j)
@@ -154,7 +156,8 @@ Value* KernelEmitter::loadLanes(const LoadNode& load, Storage& s, const Expr& in
   if (lanes == 1) {
     if (!mask) return loadAt(element, emitIndex(index), accessAlign(b, s, index));
     Value* one = builder_.CreateMaskedLoad(withLanes(element, -1), address(b, s, emitIndex(index)), natural,
-                                           builder_.CreateVectorSplat(1, mask), llvm::Constant::getNullValue(withLanes(element, -1)));
+                                           builder_.CreateVectorSplat(1, mask),
+                                           llvm::Constant::getNullValue(withLanes(element, -1)));
     annotate(llvm::cast<llvm::Instruction>(one), s);
     return builder_.CreateExtractElement(one, uint64_t(0));
   }
@@ -186,7 +189,8 @@ Value* KernelEmitter::loadLanes(const LoadNode& load, Storage& s, const Expr& in
   Value* indices = emitIndex(index);
   bool hardware = target_.avx512 && b.dtype.bits >= 32 && b.dtype.bits <= 64;
   if (mask || hardware) {
-    auto* l = builder_.CreateMaskedGather(vector, address(b, s, indices), natural, mask, llvm::Constant::getNullValue(vector));
+    auto* l = builder_.CreateMaskedGather(vector, address(b, s, indices), natural, mask,
+                                          llvm::Constant::getNullValue(vector));
     annotate(l, s);
     return l;
   }
@@ -224,7 +228,8 @@ void KernelEmitter::emitStore(const StoreNode& store) {
   storeLanes(store, *s, index, value, mask);
 }
 
-void KernelEmitter::storeLanes(const StoreNode& store, Storage& s, const Expr& index, Value* value, Value* mask) {
+void KernelEmitter::storeLanes(const StoreNode& store, Storage& s, const Expr& index, Value* value,
+                               Value* mask) {
   const BufferNode& b = *store.buffer;
   int lanes = index->dtype.lanes;
   const RampNode* ramp = index.as<RampNode>();
@@ -238,8 +243,10 @@ void KernelEmitter::storeLanes(const StoreNode& store, Storage& s, const Expr& i
     const Expr& first = lanes == 1 ? index : ramp->base;
     llvm::Align align = accessAlign(b, s, first);
     Value* pointer = address(b, s, emitIndex(first));
-    if (mask) annotate(builder_.CreateMaskedStore(value, pointer, align, mask), s);
-    else annotate(builder_.CreateAlignedStore(value, pointer, align), s);
+    if (mask)
+      annotate(builder_.CreateMaskedStore(value, pointer, align, mask), s);
+    else
+      annotate(builder_.CreateAlignedStore(value, pointer, align), s);
     return;
   }
   Value* indices = emitIndex(index);
@@ -253,17 +260,19 @@ void KernelEmitter::storeLanes(const StoreNode& store, Storage& s, const Expr& i
   }
 }
 
-/// A slot of a register buffer, read (stored is null) or written. Slots are allocas of one vector each, which LLVM turns
-/// into SSA values: the index must be constant.
-Value* KernelEmitter::emitRegisterAccess(const BufferNode& buffer, Storage& s, const Expr& index, const NodeRef& where,
-                                         Value* stored, Value* mask) {
+/// A slot of a register buffer, read (stored is null) or written. Slots are allocas of one vector each, which
+/// LLVM turns into SSA values: the index must be constant.
+Value* KernelEmitter::emitRegisterAccess(const BufferNode& buffer, Storage& s, const Expr& index,
+                                         const NodeRef& where, Value* stored, Value* mask) {
   const RampNode* ramp = index.as<RampNode>();
   std::optional<int64_t> base = asConst(ramp ? ramp->base : index);
   DType accessType = buffer.dtype.withLanes(index->dtype.lanes);
   bool whole = ramp ? index->dtype.lanes == s.lanes && isConst(ramp->stride, 1) : s.lanes == 1;
   bool oneLane = !ramp && !index->dtype.isVector();
   if (!base || *base < 0 || !(whole || oneLane) || (whole && *base % s.lanes != 0))
-    return refuse(where, "register buffer " + buffer.name + " is not accessed by whole vectors at constant places", type(accessType));
+    return refuse(where,
+                  "register buffer " + buffer.name + " is not accessed by whole vectors at constant places",
+                  type(accessType));
   llvm::AllocaInst*& slot = s.slots[*base / s.lanes];
   llvm::Type* slotType = type(buffer.dtype.withLanes(s.lanes));
   if (!slot) slot = entryAlloca(slotType, 64, buffer.name + "." + std::to_string(*base / s.lanes));
@@ -285,7 +294,8 @@ Value* KernelEmitter::emitRegisterAccess(const BufferNode& buffer, Storage& s, c
 Value* KernelEmitter::bufferPointer(const NodeRef& argument) {
   if (const auto* load = argument.as<LoadNode>()) {
     Storage* s = storageOf(load->buffer, argument);
-    if (!s || s->isRegister || load->indices.size() != 1) return refuse(argument, "the address of a value in a register", builder_.getPtrTy());
+    if (!s || s->isRegister || load->indices.size() != 1)
+      return refuse(argument, "the address of a value in a register", builder_.getPtrTy());
     const RampNode* ramp = load->indices[0].as<RampNode>();
     return address(*load->buffer, *s, emitIndex(ramp ? ramp->base : load->indices[0]));
   }

@@ -70,8 +70,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target) {
   options.FunctionSections = false;
   std::string features;
   for (const std::string& f : target.features) features += (features.empty() ? "" : ",") + f;
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      target.triple, target.cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   if (!machine) return fail(ErrorCode::kUnsupported, "LLVM cannot generate code for " + target.str());
   return machine;
 }
@@ -93,8 +94,11 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, Pipeline pipel
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
   ModulePassManager passes;
-  if (pipeline == Pipeline::kOwn) passes.addPass(createModuleToFunctionPassAdaptor(ownPipeline(vectorize)));
-  else passes = builder.buildPerModuleDefaultPipeline(pipeline == Pipeline::kO1 ? OptimizationLevel::O1 : OptimizationLevel::O3);
+  if (pipeline == Pipeline::kOwn)
+    passes.addPass(createModuleToFunctionPassAdaptor(ownPipeline(vectorize)));
+  else
+    passes = builder.buildPerModuleDefaultPipeline(pipeline == Pipeline::kO1 ? OptimizationLevel::O1
+                                                                             : OptimizationLevel::O3);
   passes.run(module, modules);
 }
 
