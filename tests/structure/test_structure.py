@@ -92,7 +92,7 @@ def test_upward_include_is_found():
 
 # library: where its headers may be included
 CONFINED = {
-    r"^(llvm|lld)(-c)?/": lambda path: path.match("codegen/llvm*.cc") or path.match("codegen/llvm*/*"),
+    r"^(llvm|lld)(-c)?/": lambda path: path.match("codegen/llvm*") or path.match("codegen/llvm*/*"),
     r"^nlohmann/": lambda path: path.suffix == ".cc",
     r"^protozero/": lambda path: path.suffix == ".cc" or path.match("import/*"),
     r"^(regex|iostream)$": lambda path: False,
@@ -107,6 +107,25 @@ def test_heavy_headers_stay_where_they_belong():
             for pattern, fits in CONFINED.items():
                 if re.search(pattern, included) and not fits(path.relative_to(SOURCE)):
                     wrong.append(f"{path.relative_to(ROOT)}:{line}: {included}")
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_llvm_is_seen_by_its_own_files_only():
+    """A header of ours that includes LLVM's is included by codegen/llvm* alone."""
+    heavy = {
+        str(path.relative_to(SOURCE))
+        for path in sources()
+        if path.suffix == ".h"
+        and any(name.startswith(("llvm/", "lld/")) for _, _, name in cpp_text.includes(path.read_text()))
+    }
+    wrong = []
+    for path in sources():
+        if not path.relative_to(SOURCE).match("codegen/llvm*"):
+            wrong += [
+                f"{path}:{line}: {name}"
+                for line, _, name in cpp_text.includes(path.read_text())
+                if name in heavy
+            ]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
