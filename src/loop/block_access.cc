@@ -1,0 +1,134 @@
+// Reads and writes of statements and blocks as unions of regions: detection, and the check of declared ones.
+#include "arith/analyzer.h"
+#include "ir/structural.h"
+#include "loop/regions.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+/// Data variables of buffers that are made inside root.
+std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root) {
+  std::unordered_set<Var, RefHash> out;
+  walk(root, [&](const NodeRef& n) {
+    if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
+    if (const auto* b = n.as<BlockNode>())
+      for (const Buffer& x : b->allocs) out.insert(x->data);
+    return !n.is<ExprNode>();
+  });
+  return out;
+}
+
+void addToUnion(Array<BufferRegion>& list, const BufferRegion& region, Analyzer& analyzer) {
+  for (size_t i = 0; i < list.size(); ++i)
+    if (list[i]->buffer->sameAs(*region->buffer) && list[i]->region.size() == region->region.size())
+      return list.set(i, regionUnion(list[i], region, analyzer));
+  list.push_back(region);
+}
+
+/// Bounds of axes of a block, for unions and comparisons over them.
+void bindAxes(const BlockNode& block, Analyzer& analyzer) {
+  for (const IterVar& v : block.iters) analyzer.bind(v->var, v->domain);
+}
+
+const BufferRegionNode* findRegion(const Array<BufferRegion>& list, const Buffer& buffer) {
+  for (const BufferRegion& r : list)
+    if (r->buffer->sameAs(*buffer)) return r.get();
+  return nullptr;
+}
+
+Status checkCovered(const Block& block, const Array<BufferRegion>& declared, const Array<BufferRegion>& found,
+                    const char* what, Analyzer& analyzer) {
+  for (const BufferRegion& f : found) {
+    const BufferRegionNode* d = findRegion(declared, f->buffer);
+    if (!d)
+      return fail(Error(ErrorCode::kInvalid, fmt::format("block \"{}\" {} buffer \"{}\" without declaring it", block->name,
+                                                         what, f->buffer->name)).at(block));
+    for (size_t k = 0; k < d->region.size(); ++k) {
+      const Range &a = d->region[k], &b = f->region[k];
+      bool misses = analyzer.prove(b->min < a->min) || analyzer.prove(a->min + a->extent < b->min + b->extent);
+      if (misses)
+        return fail(Error(ErrorCode::kInvalid,
+                          fmt::format("block \"{}\" {} more of buffer \"{}\" in dimension {} than its declared region",
+                                      block->name, what, f->buffer->name, k)).at(block).at(f));
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions options) {
+  auto inside = buffersMadeInside(root);
+  Regions out;
+  for (const BufferAccess& a : collectAccesses(root, options)) {
+    if (!a.buffer) {
+      out.opaque = true;
+      continue;
+    }
+    if (inside.contains(a.buffer->data)) continue;
+    BufferRegion region = relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer);
+    addToUnion(a.write ? out.writes : out.reads, region, analyzer);
+  }
+  return out;
+}
+
+BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer, AccessOptions options) {
+  BufferRegion out;
+  for (const BufferAccess& a : collectAccesses(root, options)) {
+    if (!a.buffer || !a.buffer->sameAs(*buffer) || a.write != write) continue;
+    BufferRegion region = relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer);
+    out = out ? regionUnion(out, region, analyzer) : region;
+  }
+  return out;
+}
+
+Regions blockAccess(const Block& block) {
+  Analyzer analyzer;
+  bindAxes(*block, analyzer);
+  Regions found = accessedRegions(block, analyzer);
+  if (!block->init) return found;
+  // An update reads what it writes: implied by the init.
+  Regions init = accessedRegions(block->init, analyzer);
+  Array<BufferRegion> reads;
+  for (const BufferRegion& r : found.reads)
+    if (!findRegion(init.writes, r->buffer)) reads.push_back(r);
+  found.reads = reads;
+  return found;
+}
+
+Block withDetectedAccess(const Block& block, bool keepDeclared) {
+  if (keepDeclared && !block->reads.empty() && !block->writes.empty()) return block;
+  Regions found = blockAccess(block);
+  auto copy = mutableCopy(block);
+  if (!keepDeclared || block->reads.empty()) copy->reads = found.reads;
+  if (!keepDeclared || block->writes.empty()) copy->writes = found.writes;
+  return copy;
+}
+
+namespace {
+NodeRef fillAccess(const NodeRef& root, bool keepDeclared) {
+  return rewrite(root, [&](const NodeRef& n) -> NodeRef {
+    return n.is<BlockNode>() ? NodeRef(withDetectedAccess(cast<BlockNode>(n), keepDeclared)) : n;
+  });
+}
+} // namespace
+
+Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared) { return cast<StmtNode>(fillAccess(stmt, keepDeclared)); }
+PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared) {
+  auto copy = mutableCopy(f);
+  copy->body = withDetectedAccess(f->body, keepDeclared);
+  return copy;
+}
+
+Status checkBlockAccess(const Block& block) {
+  Analyzer analyzer;
+  bindAxes(*block, analyzer);
+  Regions found = blockAccess(block);
+  BEVEL_CHECK(checkCovered(block, block->reads, found.reads, "reads", analyzer));
+  return checkCovered(block, block->writes, found.writes, "writes", analyzer);
+}
+
+} // namespace bevel

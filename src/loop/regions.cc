@@ -1,0 +1,324 @@
+// Collects accesses with the loops and conditions around them, and relaxes them to regions.
+#include "loop/regions.h"
+
+#include "arith/int_set.h"
+#include "ir/structural.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+Range pointRange(const Expr& index) { return range(index, constant(index->dtype.scalar(), 1)); }
+
+/// The region of one index of a Load or Store.
+Range indexRange(const Expr& index, const Expr& extent) {
+  if (!index->dtype.isVector()) return pointRange(index);
+  if (const auto* b = index.as<BroadcastNode>()) return pointRange(b->value);
+  const auto* ramp = index.as<RampNode>();
+  auto stride = ramp ? asConst(ramp->stride) : std::nullopt;
+  if (!ramp || !stride || *stride < 0) return range(constant(extent->dtype, 0), extent);
+  return range(ramp->base, constant(ramp->base->dtype, *stride * (ramp->dtype.lanes - 1) + 1));
+}
+
+class AccessCollector {
+public:
+  explicit AccessCollector(AccessOptions options) : options_(options) {}
+
+  void visit(const NodeRef& node) {
+    switch (node->kind) {
+    case Kind::kFor: return visitFor(static_cast<const ForNode&>(*node));
+    case Kind::kIf: return visitIf(static_cast<const IfNode&>(*node));
+    case Kind::kLetStmt: return visitLet(static_cast<const LetStmtNode&>(*node));
+    case Kind::kLet: return visitLet(static_cast<const LetNode&>(*node));
+    case Kind::kStore: return visitStore(cast<StoreNode>(node));
+    case Kind::kLoad: return visitLoad(cast<LoadNode>(node));
+    case Kind::kCall: return visitCall(cast<CallNode>(node));
+    case Kind::kBlockRealize: return visitRealize(static_cast<const BlockRealizeNode&>(*node));
+    case Kind::kBlock: return visitBlockBody(static_cast<const BlockNode&>(*node));
+    case Kind::kAlloc: return visit(static_cast<const AllocNode&>(*node).body);
+    case Kind::kDeclBuffer: return visit(static_cast<const DeclBufferNode&>(*node).body);
+    case Kind::kPrimFunc: return visit(static_cast<const PrimFuncNode&>(*node).body);
+    case Kind::kBuffer: case Kind::kVar: return;
+    default: forEachChild(node, [&](const NodeRef& child, Role) { visit(child); });
+    }
+  }
+
+  std::vector<BufferAccess> accesses;
+
+private:
+  void visitFor(const ForNode& loop) {
+    visit(loop.min);
+    visit(loop.extent);
+    loops_.emplace_back(loop.var, range(resolve(loop.min), resolve(loop.extent)));
+    visit(loop.body);
+    loops_.pop_back();
+  }
+  void visitIf(const IfNode& s) {
+    visit(s.condition);
+    under(s.condition, s.thenBody);
+    if (s.elseBody) under(logicalNot(s.condition), s.elseBody);
+  }
+  void under(const Expr& condition, const NodeRef& body) {
+    conditions_.push_back(resolve(condition));
+    visit(body);
+    conditions_.pop_back();
+  }
+  template <class L> void visitLet(const L& let) {
+    visit(let.value);
+    values_[let.var] = resolve(let.value);
+    visit(let.body);
+  }
+  void visitStore(const Store& s) {
+    add(s->buffer, s->indices, true, s);
+    visit(s->value);
+    for (const Expr& i : s->indices) visit(i);
+    if (s->predicate) visit(s->predicate);
+  }
+  void visitLoad(const Load& l) {
+    add(l->buffer, l->indices, false, l);
+    for (const Expr& i : l->indices) visit(i);
+    if (l->predicate) visit(l->predicate);
+  }
+  void visitCall(const Call& c) {
+    if (c->op == Intrin::kIfThenElse) {
+      visit(c->args[0]);
+      under(c->arg(0), c->args[1]);
+      return under(logicalNot(c->arg(0)), c->args[2]);
+    }
+    // Who takes an address or a whole buffer may read and write anything in it.
+    bool address = c->op == Intrin::kAddressOf;
+    for (const NodeRef& arg : c->args) {
+      if (const auto* l = arg.as<LoadNode>(); l && address) {
+        addRegion(l->buffer, fullRegion(l->buffer)->region, true, true, c);
+        addRegion(l->buffer, fullRegion(l->buffer)->region, false, true, c);
+        for (const Expr& i : l->indices) visit(i);
+      } else if (const auto* r = arg.as<BufferRegionNode>()) {
+        addRegion(r->buffer, r->region, true, true, c);
+        addRegion(r->buffer, r->region, false, true, c);
+      } else if (arg.is<BufferNode>()) {
+        Buffer b = cast<BufferNode>(arg);
+        addRegion(b, fullRegion(b)->region, true, true, c);
+        addRegion(b, fullRegion(b)->region, false, true, c);
+      } else if (arg.is<ExprNode>()) {
+        visit(arg);
+      }
+    }
+    if (c->op == Intrin::kAccessPtr) visitAccessPtr(c);
+    else if (intrinInfo(c->op).effect != Effect::kPure && intrinInfo(c->op).effect != Effect::kReads) addOpaque(c);
+  }
+  void visitAccessPtr(const Call& c) {
+    auto it = c->args[1].is<VarNode>() ? buffers_.find(cast<VarNode>(c->args[1])) : buffers_.end();
+    if (it == buffers_.end()) return addOpaque(c);
+    auto mask = asConst(c->arg(4)).value_or(3);
+    if (mask & 1) addRegion(it->second, fullRegion(it->second)->region, false, true, c);
+    if (mask & 2) addRegion(it->second, fullRegion(it->second)->region, true, true, c);
+  }
+  void addOpaque(const NodeRef& node) {
+    BufferAccess a;
+    a.opaque = true;
+    a.node = node;
+    accesses.push_back(std::move(a));
+  }
+  void visitRealize(const BlockRealizeNode& r) {
+    for (const Expr& v : r.values) visit(v);
+    visit(r.predicate);
+    bool guarded = !isConst(r.predicate, 1);
+    if (guarded) conditions_.push_back(resolve(r.predicate));
+    for (size_t i = 0; i < r.values.size(); ++i) values_[r.block->iters[i]->var] = resolve(r.values[i]);
+    if (options_.useDeclared && !(r.block->reads.empty() && r.block->writes.empty())) {
+      for (const BufferRegion& x : r.block->reads) addRegion(x->buffer, x->region, false, false, x);
+      for (const BufferRegion& x : r.block->writes) addRegion(x->buffer, x->region, true, false, x);
+    } else {
+      visitBlockBody(*r.block);
+    }
+    if (guarded) conditions_.pop_back();
+  }
+  void visitBlockBody(const BlockNode& b) {
+    for (const BufferRegion& r : b.reads) buffers_.try_emplace(r->buffer->data, r->buffer);
+    for (const BufferRegion& r : b.writes) buffers_.try_emplace(r->buffer->data, r->buffer);
+    for (const MatchBuffer& m : b.matches) views_[m->buffer->data] = m;
+    if (b.init) visit(b.init);
+    visit(b.body);
+  }
+
+  void add(const Buffer& buffer, const Array<Expr>& indices, bool write, const NodeRef& node) {
+    Array<Range> region;
+    for (size_t d = 0; d < indices.size(); ++d) region.push_back(indexRange(indices[d], buffer->shape[d]));
+    addRegion(buffer, region, write, false, node);
+  }
+  void addRegion(const Buffer& buffer, const Array<Range>& region, bool write, bool opaque, const NodeRef& node) {
+    if (auto view = views_.find(buffer->data); view != views_.end()) {
+      const BufferRegionNode& source = *view->second->source;
+      return addRegion(source.buffer, throughView(source, *buffer, region), write, opaque, node);
+    }
+    buffers_.try_emplace(buffer->data, buffer);
+    BufferAccess a;
+    a.buffer = buffer;
+    for (const Range& r : region) a.region.push_back(range(resolve(r->min), resolve(r->extent)));
+    a.loops = loops_;
+    a.conditions = conditions_;
+    a.write = write;
+    a.opaque = opaque;
+    a.node = node;
+    accesses.push_back(std::move(a));
+  }
+  /// A view has the last dimensions of its source region; leading ones have extent 1 there.
+  static Array<Range> throughView(const BufferRegionNode& source, const BufferNode& view, const Array<Range>& region) {
+    if (view.rank() > source.region.size()) return source.region;
+    Array<Range> out;
+    size_t lead = source.region.size() - view.rank();
+    for (size_t d = 0; d < source.region.size(); ++d) {
+      const Range& s = source.region[d];
+      out.push_back(d < lead ? s : range(s->min + region[d - lead]->min, region[d - lead]->extent));
+    }
+    return out;
+  }
+  Expr resolve(const Expr& e) const { return values_.empty() ? e : substitute(e, values_); }
+
+  AccessOptions options_;
+  std::vector<VarRange> loops_;
+  std::vector<Expr> conditions_;
+  VarMap values_; // block axes and lets: values over loop variables
+  std::unordered_map<Var, MatchBuffer, RefHash> views_;
+  BufferMap buffers_; // seen so far, by data variable
+};
+
+/// A conjunct as e <= limit.
+struct UpperBound {
+  Expr e, limit;
+};
+
+void collectBounds(const Expr& condition, std::vector<UpperBound>& upper, std::vector<UpperBound>& lower) {
+  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely) return collectBounds(c->arg(0), upper, lower);
+  const auto* b = condition.as<BinaryNode>();
+  if (!b || b->a->dtype.isVector() || !(b->a->dtype.isInteger() || b->op == BinaryOp::kAnd)) return;
+  switch (b->op) {
+  case BinaryOp::kAnd:
+    collectBounds(b->a, upper, lower);
+    return collectBounds(b->b, upper, lower);
+  case BinaryOp::kLt:
+    upper.push_back({b->a, b->b - 1});
+    return lower.push_back({b->b, b->a + 1});
+  case BinaryOp::kLe:
+    upper.push_back({b->a, b->b});
+    return lower.push_back({b->b, b->a});
+  case BinaryOp::kGt:
+    lower.push_back({b->a, b->b + 1});
+    return upper.push_back({b->b, b->a - 1});
+  case BinaryOp::kGe:
+    lower.push_back({b->a, b->b});
+    return upper.push_back({b->b, b->a});
+  case BinaryOp::kEq:
+    upper.push_back({b->a, b->b});
+    return lower.push_back({b->a, b->b});
+  default: return;
+  }
+}
+
+bool usesAny(const Expr& e, const std::vector<VarRange>& loops) {
+  return usesAnyVar(e, [&](const VarNode* v) {
+    return std::any_of(loops.begin(), loops.end(), [&](const VarRange& l) { return l.first.get() == v; });
+  });
+}
+
+/// Groups loops, innermost first, so that no domain in a group depends on a variable of the group.
+std::vector<std::vector<VarRange>> independentGroups(const std::vector<VarRange>& loops) {
+  std::vector<std::vector<VarRange>> groups;
+  for (size_t i = loops.size(); i-- > 0;) {
+    bool depended = !groups.empty() && std::any_of(groups.back().begin(), groups.back().end(), [&](const VarRange& inner) {
+      return usesVar(inner.second->min, loops[i].first) || usesVar(inner.second->extent, loops[i].first);
+    });
+    if (groups.empty() || depended) groups.emplace_back();
+    groups.back().push_back(loops[i]);
+  }
+  return groups;
+}
+
+IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vector<VarRange>>& groups, Analyzer& analyzer) {
+  IntSet set = IntSet::range(range(analyzer.simplify(min), extent));
+  for (const auto& group : groups) {
+    IntSetMap map;
+    for (const VarRange& l : group) map[l.first] = IntSet::range(l.second);
+    if (set.min) set.min = evalSet(set.min, map, analyzer).min;
+    if (set.max) set.max = evalSet(set.max, map, analyzer).max;
+  }
+  return set;
+}
+
+} // namespace
+
+std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
+  AccessCollector collector(options);
+  collector.visit(root);
+  return std::move(collector.accesses);
+}
+
+BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
+                         const std::vector<Expr>& conditions, Analyzer& analyzer) {
+  auto groups = independentGroups(loops);
+  std::vector<UpperBound> upper, lower;
+  for (const Expr& c : conditions) collectBounds(c, upper, lower);
+  auto usable = [&](const UpperBound& b) { return !usesAny(b.limit, loops) && usesAny(b.e, loops); };
+  std::erase_if(upper, [&](const UpperBound& b) { return !usable(b); });
+  std::erase_if(lower, [&](const UpperBound& b) { return !usable(b); });
+
+  Array<Range> out;
+  for (size_t d = 0; d < region.size(); ++d) {
+    const Expr& first = region[d]->min;
+    IntSet set = relaxSet(first, region[d]->extent, groups, analyzer);
+    // A condition e <= limit bounds first when first - e does not vary.
+    for (const UpperBound& b : upper) {
+      Expr rest = analyzer.simplify(first - b.e);
+      if (usesAny(rest, loops) || usesAny(region[d]->extent, loops)) continue;
+      Expr limit = analyzer.simplify(b.limit + rest + region[d]->extent - 1);
+      set.max = !set.max ? limit : analyzer.simplify(min(set.max, limit));
+    }
+    for (const UpperBound& b : lower) {
+      Expr rest = analyzer.simplify(first - b.e);
+      if (usesAny(rest, loops)) continue;
+      Expr limit = analyzer.simplify(b.limit + rest);
+      set.min = !set.min ? limit : analyzer.simplify(max(set.min, limit));
+    }
+    const Expr& size = buffer->shape[d];
+    Expr zero = constant(size->dtype, 0);
+    if (!set.min || analyzer.prove(set.min < zero)) set.min = zero;
+    if (!set.max || analyzer.prove(set.max >= size)) set.max = size - 1;
+    Expr lo = analyzer.simplify(set.min);
+    out.push_back(range(lo, analyzer.simplify(set.max - lo + 1)));
+  }
+  return make<const BufferRegionNode>(buffer, std::move(out));
+}
+
+BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
+  Array<Range> out;
+  for (size_t d = 0; d < a->region.size(); ++d) {
+    IntSet u = unionSet(IntSet::range(a->region[d]), IntSet::range(b->region[d]), analyzer);
+    const Expr& size = a->buffer->shape[d];
+    Expr lo = u.min ? u.min : constant(size->dtype, 0);
+    Expr hi = u.max ? u.max : size - 1;
+    out.push_back(range(lo, analyzer.simplify(hi - lo + 1)));
+  }
+  return make<const BufferRegionNode>(a->buffer, std::move(out));
+}
+
+bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer& analyzer) {
+  if (!outer->buffer->sameAs(*inner->buffer)) return false;
+  for (size_t d = 0; d < outer->region.size(); ++d) {
+    const Range &o = outer->region[d], &i = inner->region[d];
+    if (same(o, i)) continue;
+    if (!analyzer.prove(o->min <= i->min) || !analyzer.prove(i->min + i->extent <= o->min + o->extent)) return false;
+  }
+  return true;
+}
+
+bool regionsDisjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
+  if (!a->buffer->sameAs(*b->buffer)) return true;
+  for (size_t d = 0; d < std::min(a->region.size(), b->region.size()); ++d) {
+    const Range &x = a->region[d], &y = b->region[d];
+    if (analyzer.prove(x->min + x->extent <= y->min) || analyzer.prove(y->min + y->extent <= x->min)) return true;
+  }
+  return false;
+}
+
+} // namespace bevel
