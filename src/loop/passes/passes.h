@@ -14,6 +14,8 @@ Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f);
 Result<PrimFunc> planAllocations(const PrimFunc& f);
 /// Blocks dissolve: axes are replaced by their values, predicates become If.
 Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f);
+/// Index arithmetic becomes int64.
+Result<PrimFunc> promoteIndices(const PrimFunc& f);
 /// Allocated buffers shrink to the region that is touched.
 Result<PrimFunc> compactBuffers(const PrimFunc& f);
 /// Tail predicates leave the statements that only fill register or local tiles.
@@ -32,15 +34,15 @@ Result<PrimFunc> hoistInvariants(const PrimFunc& f);
 Result<PrimFunc> removeNoOp(const PrimFunc& f);
 /// Conditions, indices and extents simplified under what is known at their place.
 Result<PrimFunc> simplifyPass(const PrimFunc& f);
+/// Every allocation gets scope local, register or global.
+Result<PrimFunc> assignScopes(const PrimFunc& f);
 /// Checks register buffers and brings them into slot form.
 Result<PrimFunc> shapeRegisters(const PrimFunc& f);
 /// Small float formats compute in float32; sub-byte integers become bytes and shifts.
 Result<PrimFunc> lowerScalarTypes(const PrimFunc& f);
 /// Floor division and the like become what machines have.
 Result<PrimFunc> lowerArithmetic(const PrimFunc& f);
-/// Buffers whose lives do not overlap share memory.
-Result<PrimFunc> rewriteStorage(const PrimFunc& f);
-/// Global allocations get their place in the kernel's workspace.
+/// Global allocations get their place in the kernel's workspace; lives that do not overlap share it.
 Result<PrimFunc> planWorkspace(const PrimFunc& f);
 
 } // namespace bevel

@@ -1,0 +1,64 @@
+// See the header.
+#include "loop/kernel_signature.h"
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "loop/regions.h"
+
+namespace bevel {
+
+Array<Var> kernelDims(const PrimFunc& f) {
+  std::unordered_set<Var, RefHash> seen(f->params.begin(), f->params.end());
+  for (const Buffer& b : f->buffers)
+    if (b) seen.insert(b->data);
+  Array<Var> dims;
+  auto addFree = [&](const Expr& e) {
+    walk(e, [&](const NodeRef& n) {
+      if (n.is<VarNode>() && seen.insert(cast<VarNode>(n)).second) dims.push_back(cast<VarNode>(n));
+      return true;
+    });
+  };
+  for (const Buffer& b : f->buffers) {
+    if (!b) continue;
+    for (const Expr& e : b->shape) addFree(e);
+    for (const Expr& e : b->strides) addFree(e);
+    if (b->elemOffset) addFree(b->elemOffset);
+  }
+  for (size_t i = 0; i < f->params.size(); ++i)
+    if (!f->buffers[i] && !f->params[i]->dtype.isHandle()) dims.push_back(f->params[i]);
+  return dims;
+}
+
+std::vector<size_t> kernelBuffers(const PrimFunc& f) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < f->params.size(); ++i)
+    if (f->params[i]->dtype.isHandle()) out.push_back(i);
+  return out;
+}
+
+std::vector<size_t> kernelOutputs(const PrimFunc& f) {
+  std::vector<size_t> handles = kernelBuffers(f);
+  if (attr(f->attrs, "num_outputs")) {
+    auto n = size_t(std::min<int64_t>(attrInt(f->attrs, "num_outputs"), int64_t(handles.size())));
+    return {handles.end() - ptrdiff_t(n), handles.end()};
+  }
+  std::unordered_set<Var, RefHash> written;
+  for (const BufferAccess& a : collectAccesses(f->body))
+    if (a.buffer && a.write) written.insert(a.buffer->data);
+  std::vector<size_t> out;
+  for (size_t i : handles)
+    if (f->buffers[i] && written.contains(f->buffers[i]->data)) out.push_back(i);
+  return out;
+}
+
+namespace {
+Expr bytesAttr(const PrimFunc& f, std::string_view key) {
+  NodeRef value = attr(f->attrs, key);
+  return value && value.is<ExprNode>() ? cast<ExprNode>(value) : intImm(0);
+}
+} // namespace
+
+Expr workspaceBytes(const PrimFunc& f) { return bytesAttr(f, "workspace_bytes"); }
+Expr workspacePerThreadBytes(const PrimFunc& f) { return bytesAttr(f, "workspace_per_thread_bytes"); }
+
+} // namespace bevel

@@ -1,0 +1,141 @@
+// Shrinks allocated buffers to the region that is touched.
+//
+// before:  for io in 8:                                  after:  for io in 8:
+//            with T.allocate(B, (128,)):                           with T.allocate(B, (16,)):
+//              for ii in 16: B[io*16 + ii] = A[io*16 + ii]           for ii in 16: B[ii] = A[io*16 + ii]
+//              for ii in 16: C[io*16 + ii] = B[io*16 + ii]           for ii in 16: C[io*16 + ii] = B[ii]
+//
+// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks to a
+// constant where one bounds its extent, else to an expression of the function's dimensions where that is no larger than
+// before. Buffers with strides, and buffers whose address is taken, stay.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+#include "loop/regions.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+class Compaction : public ContextRewriter {
+public:
+  using ContextRewriter::ContextRewriter;
+
+private:
+  struct Shrunk {
+    Buffer buffer;
+    std::vector<Expr> mins;
+  };
+
+  NodeRef visit(const NodeRef& node) override {
+    if (node.is<AllocNode>()) return visitAlloc(cast<AllocNode>(node));
+    if (node.is<LoadNode>()) {
+      Load l = cast<LoadNode>(ContextRewriter::visit(node));
+      auto it = shrunk_.find(l->buffer->data);
+      if (it == shrunk_.end()) return l;
+      auto copy = mutableCopy(l);
+      copy->buffer = it->second.buffer;
+      copy->indices = shifted(l->indices, it->second);
+      return Load(copy);
+    }
+    if (node.is<StoreNode>()) {
+      Store s = cast<StoreNode>(ContextRewriter::visit(node));
+      auto it = shrunk_.find(s->buffer->data);
+      if (it == shrunk_.end()) return s;
+      auto copy = mutableCopy(s);
+      copy->buffer = it->second.buffer;
+      copy->indices = shifted(s->indices, it->second);
+      return Store(copy);
+    }
+    return ContextRewriter::visit(node);
+  }
+
+  Array<Expr> shifted(const Array<Expr>& indices, const Shrunk& s) {
+    Array<Expr> out;
+    for (size_t d = 0; d < indices.size(); ++d)
+      out.push_back(isConst(s.mins[d], 0) ? indices[d] : analyzer.simplify(indices[d] - s.mins[d]));
+    return out;
+  }
+
+  NodeRef visitAlloc(const Alloc& a) {
+    BufferRegion region = touched(a);
+    if (region) shrink(a->buffer, *region);
+    auto copy = mutableCopy(a);
+    auto it = shrunk_.find(a->buffer->data);
+    if (it != shrunk_.end()) copy->buffer = it->second.buffer;
+    copy->body = (*this)(a->body);
+    return copy->body ? NodeRef(Alloc(copy)) : NodeRef();
+  }
+
+  /// Union of the accesses, or null when it is not known.
+  BufferRegion touched(const Alloc& a) {
+    if (!a->buffer->strides.empty() || a->buffer->elemOffset) return nullptr;
+    BufferRegion region;
+    for (const BufferAccess& x : collectAccesses(a->body)) {
+      if (!x.buffer || !x.buffer->sameAs(*a->buffer)) continue;
+      if (x.opaque || x.buffer->rank() != a->buffer->rank() || !same(x.buffer, a->buffer)) return nullptr;
+      BufferRegion r = relaxRegion(a->buffer, x.region, x.loops, x.conditions, analyzer);
+      region = region ? regionUnion(region, r, analyzer) : r;
+    }
+    return region && addressUses(a) ? nullptr : region;
+  }
+
+  /// Uses of the data variable outside of loads and stores (pointers, other views).
+  static bool addressUses(const Alloc& a) {
+    bool found = false;
+    walk(a->body, [&](const NodeRef& n) {
+      if (const auto* b = n.as<BufferNode>()) {
+        found |= b->data == a->buffer->data && !same(NodeRef(b), a->buffer);
+        return false;
+      }
+      found |= n == a->buffer->data;
+      return !found;
+    });
+    return found;
+  }
+
+  void shrink(const Buffer& buffer, const BufferRegionNode& region) {
+    Shrunk s;
+    auto copy = mutableCopy(buffer);
+    bool changed = false;
+    for (size_t d = 0; d < buffer->rank(); ++d) {
+      Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
+      Expr lo = analyzer.simplify(region.region[d]->min);
+      if (!extent) {
+        s.mins.push_back(intImm(0));
+        continue;
+      }
+      copy->shape.set(d, extent);
+      s.mins.push_back(lo);
+      changed = true;
+    }
+    if (!changed) return;
+    s.buffer = copy;
+    shrunk_[buffer->data] = std::move(s);
+  }
+
+  /// A size that holds the extent and is smaller than the whole dimension; null when none is known.
+  Expr boundedExtent(const Expr& extent, const Expr& whole) {
+    Expr e = analyzer.simplify(extent);
+    ConstBound bound = analyzer.bound(e);
+    auto size = asConst(analyzer.simplify(whole));
+    if (bound.max != kPosInf) {
+      int64_t fits = std::max<int64_t>(bound.max, 1);
+      bool smaller = size ? fits < *size : !analyzer.prove(whole <= intImm(fits));
+      return smaller ? intImm(fits) : nullptr;
+    }
+    bool overLoops = usesAnyVar(e, [&](const VarNode* v) {
+      return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->var.get() == v; });
+    });
+    if (overLoops || !isPureIndex(e) || !analyzer.prove(e <= whole) || analyzer.proveEqual(e, whole)) return nullptr;
+    return e;
+  }
+
+  std::unordered_map<Var, Shrunk, RefHash> shrunk_;
+};
+
+} // namespace
+
+Result<PrimFunc> compactBuffers(const PrimFunc& f) { return Compaction(f).run(f); }
+
+} // namespace bevel

@@ -1,0 +1,170 @@
+// The context rewriter, and small predicates that the passes share.
+#include "loop/passes/context.h"
+
+namespace bevel {
+
+void bindDims(const PrimFunc& f, Analyzer& analyzer) {
+  auto bindFree = [&](const Expr& e) {
+    walk(e, [&](const NodeRef& n) {
+      if (n.is<VarNode>() && cast<VarNode>(n)->dtype.isInteger()) analyzer.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
+      return true;
+    });
+  };
+  for (const Buffer& b : f->buffers)
+    if (b)
+      for (const Expr& d : b->shape) bindFree(d);
+}
+
+template <class T> Ref<const T> ContextRewriter::under(const Expr& condition, const Ref<const T>& node) {
+  auto scope = analyzer.assume(stripLikely(condition));
+  return cast<T>((*this)(NodeRef(node)));
+}
+
+NodeRef ContextRewriter::visit(const NodeRef& node) {
+  switch (node->kind) {
+  case Kind::kFor: return visitFor(cast<ForNode>(node));
+  case Kind::kIf: return visitIf(cast<IfNode>(node));
+  case Kind::kBlockRealize: return visitRealize(cast<BlockRealizeNode>(node));
+  case Kind::kLetStmt: return visitLet(cast<LetStmtNode>(node));
+  case Kind::kLet: return visitLet(cast<LetNode>(node));
+  case Kind::kCall:
+    if (cast<CallNode>(node)->op == Intrin::kIfThenElse) return visitIfThenElse(cast<CallNode>(node));
+    return visitChildren(node);
+  case Kind::kVar: case Kind::kIntImm: case Kind::kFloatImm: case Kind::kStringImm: case Kind::kBuffer: case Kind::kDict:
+    return node;
+  default: return visitChildren(node);
+  }
+}
+
+NodeRef ContextRewriter::visitFor(const For& loop) {
+  Expr lo = (*this)(loop->min), extent = (*this)(loop->extent);
+  analyzer.bind(loop->var, range(lo, extent));
+  loops.push_back(loop);
+  Stmt body = (*this)(loop->body);
+  loops.pop_back();
+  analyzer.unbind(loop->var);
+  if (!body) return nullptr;
+  if (lo == loop->min && extent == loop->extent && body == loop->body) return loop;
+  auto copy = mutableCopy(loop);
+  copy->min = lo;
+  copy->extent = extent;
+  copy->body = body;
+  return For(copy);
+}
+
+NodeRef ContextRewriter::visitIf(const If& s) {
+  Expr condition = (*this)(s->condition);
+  Stmt thenBody = under(condition, s->thenBody);
+  Stmt elseBody = s->elseBody ? under(logicalNot(condition), s->elseBody) : nullptr;
+  if (condition == s->condition && thenBody == s->thenBody && elseBody == s->elseBody) return s;
+  if (!thenBody && !elseBody) return nullptr;
+  auto copy = mutableCopy(s);
+  copy->condition = thenBody ? condition : logicalNot(condition);
+  copy->thenBody = thenBody ? thenBody : elseBody;
+  copy->elseBody = thenBody ? elseBody : nullptr;
+  return If(copy);
+}
+
+NodeRef ContextRewriter::visitRealize(const BlockRealize& r) {
+  auto copy = mutableCopy(r);
+  for (size_t i = 0; i < r->values.size(); ++i) copy->values.set(i, (*this)(r->values[i]));
+  copy->predicate = (*this)(r->predicate);
+  for (const IterVar& v : r->block->iters) analyzer.bind(v->var, v->domain);
+  auto scope = analyzer.assume(stripLikely(copy->predicate));
+  copy->block = (*this)(r->block);
+  for (const IterVar& v : r->block->iters) analyzer.unbind(v->var);
+  if (copy->values == r->values && copy->predicate == r->predicate && copy->block == r->block) return r;
+  return BlockRealize(copy);
+}
+
+NodeRef ContextRewriter::visitIfThenElse(const Call& c) {
+  Expr condition = (*this)(c->arg(0));
+  Expr a = under(condition, c->arg(1)), b = under(logicalNot(condition), c->arg(2));
+  if (condition == c->arg(0) && a == c->arg(1) && b == c->arg(2)) return c;
+  auto copy = mutableCopy(c);
+  copy->args = {condition, a, b};
+  return Call(copy);
+}
+
+template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
+  Expr value = (*this)(let->value);
+  if (value->dtype.isInteger() && value->dtype.lanes == 1) {
+    if (isPureIndex(value)) analyzer.bind(let->var, value);
+    else analyzer.bind(let->var, analyzer.bound(value));
+  }
+  auto body = (*this)(let->body);
+  analyzer.unbind(let->var);
+  if (!body) return nullptr;
+  if (value == let->value && body == let->body) return let;
+  auto copy = mutableCopy(let);
+  copy->value = value;
+  copy->body = body;
+  return Ref<const L>(copy);
+}
+
+bool isPureIndex(const Expr& e) {
+  bool pure = true;
+  walk(e, [&](const NodeRef& n) {
+    if (n.is<LoadNode>()) pure = false;
+    if (const auto* c = n.as<CallNode>(); c && intrinInfo(c->op).effect != Effect::kPure) pure = false;
+    return pure;
+  });
+  return pure;
+}
+
+bool isPure(const Expr& e) {
+  bool pure = true;
+  walk(e, [&](const NodeRef& n) {
+    if (const auto* c = n.as<CallNode>())
+      pure &= intrinInfo(c->op).effect == Effect::kPure || intrinInfo(c->op).effect == Effect::kReads;
+    return pure;
+  });
+  return pure;
+}
+
+Expr stripLikely(const Expr& e) {
+  bool any = false;
+  walk(e, [&](const NodeRef& n) {
+    if (const auto* c = n.as<CallNode>()) any |= c->op == Intrin::kLikely;
+    return !any;
+  });
+  if (!any) return e;
+  return cast<ExprNode>(rewrite(e, [](const NodeRef& n) -> NodeRef {
+    const auto* c = n.as<CallNode>();
+    return c && c->op == Intrin::kLikely ? c->args[0] : n;
+  }));
+}
+
+std::vector<Expr> conjuncts(const Expr& condition) {
+  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely) return conjuncts(c->arg(0));
+  if (const auto* b = condition.as<BinaryNode>(); b && b->op == BinaryOp::kAnd && b->dtype.isBool()) {
+    auto out = conjuncts(b->a);
+    for (Expr& e : conjuncts(b->b)) out.push_back(std::move(e));
+    return out;
+  }
+  if (isConst(condition, 1)) return {};
+  return {condition};
+}
+
+Expr conjunction(const std::vector<Expr>& parts) {
+  Expr out = boolImm(true);
+  for (const Expr& e : parts) out = logicalAnd(out, e);
+  return out;
+}
+
+bool isNoOp(const Stmt& s) {
+  if (!s) return true;
+  const auto* e = s.as<EvaluateNode>();
+  return e && isPure(e->value);
+}
+
+Stmt orNoOp(const Stmt& s) { return s ? s : seq({}); }
+
+PrimFunc withBody(const PrimFunc& f, Stmt body) {
+  if (body == f->body) return f;
+  auto copy = mutableCopy(f);
+  copy->body = orNoOp(body);
+  return copy;
+}
+
+} // namespace bevel

@@ -1,0 +1,57 @@
+// A rewriter that knows, at every place of a program, the ranges of loops and axes, lets, and the conditions that hold.
+#pragma once
+
+#include "arith/analyzer.h"
+#include "ir/structural.h"
+
+namespace bevel {
+
+/// Tells the analyzer what holds of a function's symbolic dimensions: they are >= 0.
+void bindDims(const PrimFunc& f, Analyzer& analyzer);
+
+/// Subclasses override visit() and call ContextRewriter::visit for the default, which enters scopes.
+class ContextRewriter : public Rewriter {
+public:
+  explicit ContextRewriter(const PrimFunc& f) {
+    memoise = false;
+    bindDims(f, analyzer);
+  }
+  PrimFunc run(const PrimFunc& f) {
+    Stmt body = cast<StmtNode>((*this)(NodeRef(f->body)));
+    if (body == f->body) return f;
+    auto copy = mutableCopy(f);
+    copy->body = body ? body : seq({});
+    return copy;
+  }
+
+protected:
+  Analyzer analyzer;
+  std::vector<For> loops; // around the current place, outermost first
+
+  NodeRef visit(const NodeRef& node) override;
+
+private:
+  NodeRef visitFor(const For& loop);
+  NodeRef visitIf(const If& s);
+  NodeRef visitRealize(const BlockRealize& r);
+  NodeRef visitIfThenElse(const Call& c);
+  template <class L> NodeRef visitLet(const Ref<const L>& let);
+  template <class T> Ref<const T> under(const Expr& condition, const Ref<const T>& node);
+};
+
+/// True when evaluating e twice, or elsewhere, gives the same: no loads, no effects.
+bool isPureIndex(const Expr& e);
+/// True when e has no effect (loads are allowed).
+bool isPure(const Expr& e);
+/// Conjuncts of a condition, `likely` stripped.
+std::vector<Expr> conjuncts(const Expr& condition);
+Expr conjunction(const std::vector<Expr>& parts); // true when empty
+/// The statement or a no-op for null.
+Stmt orNoOp(const Stmt& s);
+bool isNoOp(const Stmt& s);
+/// A function with another body.
+PrimFunc withBody(const PrimFunc& f, Stmt body);
+/// T.likely stripped from a condition.
+Expr stripLikely(const Expr& e);
+
+} // namespace bevel

@@ -1,0 +1,58 @@
+// Dissolves blocks: axes become their values, predicates become If.
+//
+// before:  for io, ii in T.grid(4, 32):                          after:  for io, ii in T.grid(4, 32):
+//            with T.sblock("B"):                                           if io*32 + ii < 100:
+//              vi = T.axis.spatial(100, io*32 + ii)                           B[io*32 + ii] = A[io*32 + ii]
+//              T.where(io*32 + ii < 100)
+//              B[vi] = A[vi]
+//
+// What the blocks said of origins goes to their statements.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+namespace bevel {
+namespace {
+
+class BlockDissolver : public Rewriter {
+public:
+  BlockDissolver() { memoise = false; }
+  bool leftover = false; // a block that holds allocations, views or an init: earlier passes were left out
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    if (node.is<ExprNode>()) return node;
+    if (!node.is<BlockRealizeNode>()) return visitChildren(node);
+    const auto& r = static_cast<const BlockRealizeNode&>(*node);
+    const Block& block = r.block;
+    leftover |= block->init || !block->allocs.empty() || !block->matches.empty();
+    VarMap values;
+    for (size_t i = 0; i < r.values.size(); ++i)
+      values[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, r.values[i]);
+    Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
+    if (block->origin) body = withOriginBelow(body, block->origin);
+    Expr predicate = r.predicate;
+    return isConst(predicate, 1) ? NodeRef(body) : NodeRef(make<const IfNode>(predicate, body));
+  }
+
+  static Stmt withOriginBelow(const Stmt& s, const Origin& origin) {
+    return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
+      bool lacks = !n->origin && (n.is<StoreNode>() || n.is<EvaluateNode>() || n.is<ForNode>());
+      if (!lacks) return n;
+      Ref<Node> copy(kindInfo(n->kind).clone(*n));
+      copy->origin = origin;
+      return copy;
+    }));
+  }
+};
+
+} // namespace
+
+Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f) {
+  BlockDissolver dissolver;
+  Stmt body = cast<StmtNode>(dissolver(NodeRef(f->body)));
+  if (dissolver.leftover)
+    return fail(ErrorCode::kUsage, "convert_blocks needs lower_init, lower_match_buffer and plan_allocations before it");
+  return withBody(f, body);
+}
+
+} // namespace bevel

@@ -1,0 +1,159 @@
+// Makes every buffer one-dimensional and dense.
+//
+// before:  def f(A: T.Buffer((16, 8), "float32")):        after:  def f(A: T.Buffer((16, 8), "float32")):
+//            A[i, j] = 0                                            A_1 = T.decl_buffer((128,), data=A.data)
+//                                                                   A_1[i*8 + j] = 0
+//
+// Parameters keep their declared buffers (the kernel's signature) and are viewed flat inside. Index arithmetic stays
+// int64, so neither an element number nor a byte offset of any buffer that fits memory overflows (constant sizes whose
+// product leaves int64 are refused).
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+#include "loop/passes/vector_util.h"
+
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+class Flattening : public ContextRewriter {
+public:
+  explicit Flattening(const PrimFunc& f) : ContextRewriter(f), f_(f) {}
+  std::optional<Error> error;
+
+  PrimFunc flatten() {
+    std::vector<Buffer> params;
+    for (const Buffer& b : f_->buffers)
+      if (b && usesVar(f_->body, b->data)) params.push_back(flat(b, b->name));
+    Stmt body = orNoOp((*this)(f_->body));
+    for (size_t i = params.size(); i-- > 0;) body = make<const DeclBufferNode>(params[i], body);
+    return withBody(f_, body);
+  }
+
+private:
+  struct Flat {
+    Buffer buffer;
+    std::vector<Expr> strides;
+    Expr offset; // of element 0; null: 0
+    size_t rank;
+  };
+
+  NodeRef visit(const NodeRef& node) override {
+    switch (node->kind) {
+    case Kind::kAlloc: {
+      auto copy = mutableCopy(cast<AllocNode>(node));
+      copy->buffer = flat(copy->buffer, copy->buffer->name);
+      copy->body = (*this)(copy->body);
+      return copy->body ? NodeRef(Alloc(copy)) : NodeRef();
+    }
+    case Kind::kDeclBuffer: {
+      auto copy = mutableCopy(cast<DeclBufferNode>(node));
+      auto outer = views_.find(copy->buffer->data);
+      std::optional<Flat> saved;
+      if (outer != views_.end()) saved = outer->second;
+      copy->buffer = flat(copy->buffer, copy->buffer->name);
+      copy->body = (*this)(copy->body);
+      if (saved) views_[copy->buffer->data] = *saved;
+      return copy->body ? NodeRef(DeclBuffer(copy)) : NodeRef();
+    }
+    case Kind::kLoad: {
+      Load l = cast<LoadNode>(ContextRewriter::visit(node));
+      const Flat* v = view(l->buffer, l->indices.size());
+      if (!v) return l;
+      auto copy = mutableCopy(l);
+      copy->buffer = v->buffer;
+      copy->indices = {address(*v, l->indices)};
+      return Load(copy);
+    }
+    case Kind::kStore: {
+      Store s = cast<StoreNode>(ContextRewriter::visit(node));
+      const Flat* v = view(s->buffer, s->indices.size());
+      if (!v) return s;
+      auto copy = mutableCopy(s);
+      copy->buffer = v->buffer;
+      copy->indices = {address(*v, s->indices)};
+      return Store(copy);
+    }
+    case Kind::kCall: return visitCall(cast<CallNode>(node));
+    default: return ContextRewriter::visit(node);
+    }
+  }
+
+  /// Whole buffers and regions as arguments become the flat buffer.
+  NodeRef visitCall(const Call& call) {
+    Call c = cast<CallNode>(ContextRewriter::visit(call));
+    auto copy = mutableCopy(c);
+    bool changed = false;
+    for (size_t i = 0; i < c->args.size(); ++i) {
+      if (!c->args[i].is<BufferNode>()) continue;
+      Buffer b = cast<BufferNode>(c->args[i]);
+      if (const Flat* v = view(b, b->rank())) copy->args.set(i, v->buffer), changed = true;
+    }
+    return changed ? NodeRef(Call(copy)) : NodeRef(c);
+  }
+
+  const Flat* view(const Buffer& b, size_t indices) {
+    auto it = views_.find(b->data);
+    if (it == views_.end() || it->second.rank != indices) {
+      if (!error) error = Error(ErrorCode::kInvalid, fmt::format("buffer \"{}\" is used outside of its declaration or with "
+                                                                 "another number of dimensions", b->name)).at(b);
+      return nullptr;
+    }
+    return &it->second;
+  }
+
+  Buffer flat(const Buffer& b, const std::string& name) {
+    Flat v;
+    v.rank = b->rank();
+    Expr step = intImm(1);
+    v.strides.resize(b->rank());
+    int64_t known = 1;
+    for (size_t d = b->rank(); d-- > 0;) {
+      v.strides[d] = b->strides.empty() ? analyzer.simplify(step) : castTo(kInt64, b->strides[d]);
+      if (auto c = asConst(b->shape[d]); c && *c > 0 && __builtin_mul_overflow(known, *c, &known) && !error)
+        error = Error(ErrorCode::kUnsupported, fmt::format("the number of elements of buffer \"{}\" exceeds 63 bits", b->name)).at(b);
+      step = step * castTo(kInt64, b->shape[d]);
+    }
+    if (b->elemOffset) v.offset = castTo(kInt64, b->elemOffset);
+    auto made = make<BufferNode>(b->data, b->dtype, Array<Expr>{flatSize(*b, v, step)}, name);
+    made->scope = b->scope;
+    made->alignment = b->alignment;
+    made->origin = b->origin;
+    v.buffer = made;
+    views_[b->data] = v;
+    return v.buffer;
+  }
+
+  /// Elements from the first of the memory to the last that is addressed.
+  Expr flatSize(const BufferNode& b, const Flat& v, const Expr& dense) {
+    Expr size = dense;
+    if (!b.strides.empty()) {
+      size = intImm(1);
+      for (size_t d = 0; d < b.rank(); ++d) size = size + (castTo(kInt64, b.shape[d]) - 1) * v.strides[d];
+    }
+    return analyzer.simplify(v.offset ? size + v.offset : size);
+  }
+
+  Expr address(const Flat& v, const Array<Expr>& indices) {
+    Expr out = v.offset ? v.offset : intImm(0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Expr index = castTo(kInt64.withLanes(indices[d]->dtype.lanes), indices[d]);
+      out = vectorBinary(BinaryOp::kAdd, out, vectorBinary(BinaryOp::kMul, index, v.strides[d]));
+    }
+    return out->dtype.isVector() ? out : analyzer.simplify(out);
+  }
+
+  const PrimFunc& f_;
+  std::unordered_map<Var, Flat, RefHash> views_;
+};
+
+} // namespace
+
+Result<PrimFunc> flattenBuffers(const PrimFunc& f) {
+  Flattening flattening(f);
+  PrimFunc out = flattening.flatten();
+  if (flattening.error) return fail(std::move(*flattening.error));
+  return out;
+}
+
+} // namespace bevel

@@ -1,0 +1,152 @@
+// Index arithmetic becomes int64, so that no address, bound or condition can overflow.
+//
+// before:  for i in range(100): A[i*8 + 3] = T.float32(i)        (i: int32)
+// after:   for i in range(T.int64(100)): A[i*8 + 3] = T.float32(T.int32(i))      (i: int64)
+//
+// Loop variables are re-made as int64; in element values they are cast back, so element arithmetic keeps its type. Scalar
+// int32 parameters and dimensions stay, and are widened where they are used.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+namespace bevel {
+namespace {
+
+class IndexPromotion : public Rewriter {
+public:
+  IndexPromotion() { memoise = false; }
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    switch (node->kind) {
+    case Kind::kFor: return visitFor(cast<ForNode>(node));
+    case Kind::kLoad: {
+      auto copy = mutableCopy(cast<LoadNode>(node));
+      copy->indices = promoteAll(copy->indices);
+      if (copy->predicate) copy->predicate = (*this)(copy->predicate);
+      return Load(copy);
+    }
+    case Kind::kStore: {
+      auto copy = mutableCopy(cast<StoreNode>(node));
+      copy->indices = promoteAll(copy->indices);
+      copy->value = (*this)(copy->value);
+      if (copy->predicate) copy->predicate = (*this)(copy->predicate);
+      return Store(copy);
+    }
+    case Kind::kBinary: return visitBinary(cast<BinaryNode>(node));
+    case Kind::kVar: {
+      auto it = wide_.find(cast<VarNode>(node));
+      return it == wide_.end() ? node : NodeRef(castTo(cast<VarNode>(node)->dtype, it->second));
+    }
+    case Kind::kBuffer: return promoteBuffer(cast<BufferNode>(node));
+    case Kind::kDict: return node;
+    default: return visitChildren(node);
+    }
+  }
+
+  NodeRef visitFor(const For& loop) {
+    auto copy = mutableCopy(loop);
+    copy->min = promote(loop->min);
+    copy->extent = promote(loop->extent);
+    if (loop->var->dtype != kInt64) {
+      auto wide = mutableCopy(loop->var);
+      wide->dtype = kInt64;
+      copy->var = wide;
+      wide_[loop->var] = copy->var;
+    }
+    copy->body = (*this)(loop->body);
+    return For(copy);
+  }
+
+  /// Comparisons of index arithmetic are made in int64; of loaded values in their own type.
+  NodeRef visitBinary(const Binary& b) {
+    if (isComparison(b->op) && b->a->dtype.isInteger() && isIndexArithmetic(b->a) && isIndexArithmetic(b->b)) {
+      auto copy = mutableCopy(b);
+      copy->a = promote(b->a);
+      copy->b = promote(b->b);
+      return Binary(copy);
+    }
+    return visitChildren(b);
+  }
+
+  NodeRef promoteBuffer(const Buffer& b) {
+    auto all64 = [](const Array<Expr>& list) {
+      for (const Expr& e : list)
+        if (e->dtype != kInt64) return false;
+      return true;
+    };
+    if (all64(b->shape) && all64(b->strides) && (!b->elemOffset || b->elemOffset->dtype == kInt64)) return b;
+    auto it = buffers_.find(b->data);
+    if (it != buffers_.end()) return it->second;
+    auto copy = mutableCopy(b);
+    copy->shape = promoteAll(b->shape);
+    copy->strides = promoteAll(b->strides);
+    if (b->elemOffset) copy->elemOffset = promote(b->elemOffset);
+    return buffers_[b->data] = Buffer(copy);
+  }
+
+  static bool isIndexArithmetic(const Expr& e) {
+    switch (e->kind) {
+    case Kind::kVar: return e->dtype.isInt() && e->dtype.bits >= 32;
+    case Kind::kIntImm: return true;
+    case Kind::kBinary: {
+      const auto& b = static_cast<const BinaryNode&>(*e);
+      return b.op <= BinaryOp::kMax && b.dtype.isInt() && b.dtype.bits >= 32 && isIndexArithmetic(b.a) && isIndexArithmetic(b.b);
+    }
+    case Kind::kCast: return e->dtype.isInt() && e->dtype.bits >= 32 && isIndexArithmetic(static_cast<const CastNode&>(*e).value);
+    case Kind::kRamp: case Kind::kBroadcast: return true;
+    default: return false;
+    }
+  }
+
+  Array<Expr> promoteAll(const Array<Expr>& list) {
+    Array<Expr> out;
+    for (const Expr& e : list) out.push_back(promote(e));
+    return out;
+  }
+
+  /// e in int64. Index arithmetic does not overflow in its own type, so widening its leaves gives the same value.
+  Expr promote(const Expr& e) {
+    if (!e->dtype.isInteger()) return (*this)(e);
+    switch (e->kind) {
+    case Kind::kIntImm: return intImm(static_cast<const IntImmNode&>(*e).value);
+    case Kind::kVar: {
+      auto it = wide_.find(cast<VarNode>(e));
+      return castTo(kInt64, it == wide_.end() ? e : Expr(it->second));
+    }
+    case Kind::kBinary: {
+      const auto& b = static_cast<const BinaryNode&>(*e);
+      if (!b.dtype.isInt() || b.dtype.bits < 32 || b.op > BinaryOp::kMax) break;
+      Expr x = promote(b.a), y = promote(b.b);
+      return x == b.a && y == b.b ? e : Expr(make<const BinaryNode>(b.op, x, y));
+    }
+    case Kind::kRamp: {
+      const auto& r = static_cast<const RampNode&>(*e);
+      return make<const RampNode>(promote(r.base), promote(r.stride), r.dtype.lanes);
+    }
+    case Kind::kBroadcast: {
+      const auto& b = static_cast<const BroadcastNode&>(*e);
+      return make<const BroadcastNode>(promote(b.value), b.dtype.lanes);
+    }
+    case Kind::kSelect: {
+      const auto& s = static_cast<const SelectNode&>(*e);
+      return make<const SelectNode>((*this)(s.condition), promote(s.a), promote(s.b));
+    }
+    case Kind::kCast: {
+      const auto& c = static_cast<const CastNode&>(*e);
+      if (c.dtype.isInt() && c.dtype.bits >= 32 && isIndexArithmetic(c.value)) return promote(c.value);
+      break;
+    }
+    default: break;
+    }
+    return castTo(kInt64.withLanes(e->dtype.lanes), (*this)(e));
+  }
+
+  std::unordered_map<Var, Var, RefHash> wide_;
+  BufferMap buffers_;
+};
+
+} // namespace
+
+Result<PrimFunc> promoteIndices(const PrimFunc& f) { return withBody(f, cast<StmtNode>(IndexPromotion()(NodeRef(f->body)))); }
+
+} // namespace bevel

@@ -1,0 +1,91 @@
+// Removes statements without effect.
+//
+// before:  for i in 8:                          after:  B[0] = 1
+//            T.evaluate(0)
+//          if n < 4: T.evaluate(i)
+//          B[0] = 1
+//
+// Also: stores of what an element holds already, empty sequences, lets nobody uses, allocations nobody uses.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+namespace bevel {
+namespace {
+
+class NoOpRemoval : public Rewriter {
+public:
+  NoOpRemoval() { memoise = false; }
+
+private:
+  // Null stands for "nothing left".
+  NodeRef visit(const NodeRef& node) override {
+    if (node.is<ExprNode>() || node.is<BufferNode>() || node.is<DictNode>()) return node;
+    switch (node->kind) {
+    case Kind::kEvaluate: return isNoOp(cast<StmtNode>(node)) ? NodeRef() : node;
+    case Kind::kStore: return writesItself(static_cast<const StoreNode&>(*node)) ? NodeRef() : node;
+    case Kind::kSeq: {
+      std::vector<Stmt> out;
+      for (const Stmt& s : static_cast<const SeqNode&>(*node).stmts)
+        if (Stmt kept = (*this)(s)) out.push_back(kept);
+      return out.empty() ? NodeRef() : NodeRef(seq(out));
+    }
+    case Kind::kIf: return visitIf(cast<IfNode>(node));
+    case Kind::kFor: return visitBody(cast<ForNode>(node), isPure(static_cast<const ForNode&>(*node).extent));
+    case Kind::kAttrStmt: return visitBody(cast<AttrStmtNode>(node), true);
+    case Kind::kDeclBuffer: return visitBody(cast<DeclBufferNode>(node), true);
+    case Kind::kAlloc: {
+      NodeRef out = visitBody(cast<AllocNode>(node), true);
+      const auto* a = out.as<AllocNode>();
+      return a && !usesVar(a->body, a->buffer->data) ? NodeRef(a->body) : out;
+    }
+    case Kind::kLetStmt: {
+      NodeRef out = visitBody(cast<LetStmtNode>(node), isPure(static_cast<const LetStmtNode&>(*node).value));
+      const auto* l = out.as<LetStmtNode>();
+      return l && isPure(l->value) && !usesVar(l->body, l->var) ? NodeRef(l->body) : out;
+    }
+    case Kind::kBlockRealize: case Kind::kBlock: case Kind::kWhile: return visitKept(node);
+    default: return node;
+    }
+  }
+
+  NodeRef visitKept(const NodeRef& node) {
+    return mapChildren(node, [&](const NodeRef& child) {
+      NodeRef out = (*this)(child);
+      return out || !child.is<StmtNode>() ? out : NodeRef(seq({}));
+    });
+  }
+
+  template <class T> NodeRef visitBody(const Ref<const T>& node, bool removable) {
+    Stmt body = (*this)(node->body);
+    if (!body && removable) return nullptr;
+    if (body == node->body) return node;
+    auto copy = mutableCopy(node);
+    copy->body = orNoOp(body);
+    return Ref<const T>(copy);
+  }
+
+  NodeRef visitIf(const If& s) {
+    Stmt a = (*this)(s->thenBody), b = s->elseBody ? (*this)(s->elseBody) : nullptr;
+    if (!a && !b) return isPure(s->condition) ? NodeRef() : NodeRef(make<const EvaluateNode>(s->condition));
+    if (a == s->thenBody && b == s->elseBody) return s;
+    auto copy = mutableCopy(s);
+    copy->condition = a ? s->condition : logicalNot(s->condition);
+    copy->thenBody = a ? a : b;
+    copy->elseBody = a ? b : nullptr;
+    return If(copy);
+  }
+
+  static bool writesItself(const StoreNode& s) {
+    const auto* l = s.value.as<LoadNode>();
+    if (!l || !l->buffer->sameAs(*s.buffer) || l->predicate || l->indices.size() != s.indices.size()) return false;
+    for (size_t i = 0; i < s.indices.size(); ++i)
+      if (!same(l->indices[i], s.indices[i]) || !isPureIndex(s.indices[i])) return false;
+    return same(l->buffer, s.buffer);
+  }
+};
+
+} // namespace
+
+Result<PrimFunc> removeNoOp(const PrimFunc& f) { return withBody(f, cast<StmtNode>(NoOpRemoval()(NodeRef(f->body)))); }
+
+} // namespace bevel

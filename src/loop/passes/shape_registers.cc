@@ -1,0 +1,85 @@
+// Brings register buffers into slot form, and refuses what has none.
+//
+// before:  acc = T.allocate((96,), scope="register")               after:  the same, with annotation {"lanes": 16}:
+//          acc[Ramp(0, 1, 16)] = …; acc[Ramp(80, 1, 16)] = …               6 slots of one 16-lane vector each
+//
+// Every access must be a whole slot: Ramp(c, 1, lanes) with a constant c that is a multiple of lanes, all accesses of a
+// buffer agreeing in lanes (1: scalar constant indices). Buffers of scope "local" that are accessed so become registers
+// too when they are small, since a slot that is one SSA value needs no memory.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+constexpr int64_t kMaxSlots = 256;
+
+struct SlotUse {
+  int lanes = 0;         // 0: none seen
+  std::string complaint; // empty: every access is a slot
+  NodeRef at;
+};
+
+/// How the accesses of a buffer under a statement use it.
+SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
+  SlotUse use;
+  auto complain = [&](std::string why, const NodeRef& at) {
+    if (use.complaint.empty()) use.complaint = std::move(why), use.at = at;
+  };
+  auto access = [&](const Array<Expr>& indices, const Expr& predicate, const NodeRef& at) {
+    const Expr& i = indices[0];
+    int lanes = i->dtype.lanes;
+    const auto* ramp = i.as<RampNode>();
+    auto slot = asConst(ramp ? ramp->base : i);
+    if (!slot || (lanes > 1 && !ramp)) return complain("has an index that is not constant after unrolling", at);
+    if (ramp && !isConst(ramp->stride, 1)) return complain("is accessed with a stride", at);
+    if (*slot % lanes != 0) return complain("is accessed across two slots", at);
+    if (predicate) return complain("is accessed under a mask", at);
+    if (use.lanes != 0 && use.lanes != lanes)
+      return complain(fmt::format("is accessed by vectors of {} and of {} lanes", use.lanes, lanes), at);
+    use.lanes = lanes;
+  };
+  walk(body, [&](const NodeRef& n) {
+    if (const auto* l = n.as<LoadNode>(); l && l->buffer->sameAs(*buffer)) access(l->indices, l->predicate, n);
+    else if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer)) access(s->indices, s->predicate, n);
+    else if (n == buffer->data) complain("has its address taken", n);
+    return !n.is<BufferNode>();
+  });
+  return use;
+}
+
+} // namespace
+
+Result<PrimFunc> shapeRegisters(const PrimFunc& f) {
+  std::optional<Error> error;
+  NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
+    const auto* a = n.as<AllocNode>();
+    if (!a || (a->buffer->scope != "register" && a->buffer->scope != "local")) return n;
+    bool demanded = a->buffer->scope == "register";
+    auto size = asConst(a->buffer->shape[0]);
+    SlotUse use = slotUse(a->body, a->buffer);
+    if (use.lanes == 0) use.lanes = 1;
+    if (!size) use.complaint = "has a size that is not constant";
+    if (!use.complaint.empty() || (!demanded && *size / use.lanes > kMaxSlots)) {
+      if (demanded && !error)
+        error = Error(ErrorCode::kInvalid, fmt::format("register buffer \"{}\" {}", a->buffer->name, use.complaint)).at(use.at)
+                    .help("unroll the loops that index it, vectorise along its last axis by one width, or use scope \"local\"");
+      return n;
+    }
+    auto buffer = mutableCopy(a->buffer);
+    buffer->scope = "register";
+    buffer->shape = {intImm((*size + use.lanes - 1) / use.lanes * use.lanes)};
+    Buffer made = buffer;
+    auto copy = mutableCopy(cast<AllocNode>(n));
+    copy->annotations = withAttr(a->annotations, "lanes", intImm(use.lanes));
+    copy->buffer = made;
+    copy->body = replaceBuffers(a->body, {{made->data, made}});
+    return Alloc(copy);
+  });
+  if (error) return fail(std::move(*error));
+  return withBody(f, cast<StmtNode>(body));
+}
+
+} // namespace bevel

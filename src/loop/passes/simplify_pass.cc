@@ -1,0 +1,123 @@
+// Simplifies expressions and conditions under what is known at their place.
+//
+// before:  for i in 16:                                   after:  for i in 16:
+//            if i*8 < 128: A[(i*8 + 7) // 8] = 0                    A[i + 1]… = 0
+//            for j in T.grid(1): B[i + j] = 0                       B[i] = 0
+//
+// Conditions that always hold go, as do branches that never run, loops without an iteration, and loops with one.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+#include "loop/passes/vector_util.h"
+
+namespace bevel {
+namespace {
+
+class Simplification : public ContextRewriter {
+public:
+  using ContextRewriter::ContextRewriter;
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    switch (node->kind) {
+    case Kind::kFor: return visitFor(cast<ForNode>(node));
+    case Kind::kIf: return visitIf(cast<IfNode>(node));
+    case Kind::kLoad: {
+      NodeRef out = simplifyIndices(cast<LoadNode>(visitChildren(node)));
+      const auto& l = static_cast<const LoadNode&>(*out);
+      return l.predicate && isConst(l.predicate, 1) ? NodeRef(make<const LoadNode>(l.buffer, l.indices)) : out;
+    }
+    case Kind::kStore: return simplifyStore(cast<StoreNode>(visitChildren(node)));
+    case Kind::kBinary: return simplifyValue(cast<ExprNode>(visitChildren(node)));
+    case Kind::kSelect: {
+      Select s = cast<SelectNode>(visitChildren(node));
+      if (auto c = known(s->condition)) return *c ? s->a : s->b;
+      return s;
+    }
+    case Kind::kCall: {
+      Call c = cast<CallNode>(ContextRewriter::visit(node));
+      if (c->op != Intrin::kIfThenElse) return c;
+      if (auto k = known(c->arg(0))) return c->args[*k ? 1 : 2];
+      return c;
+    }
+    default: return ContextRewriter::visit(node);
+    }
+  }
+
+  std::optional<bool> known(const Expr& condition) {
+    Expr c = stripLikely(condition);
+    if (auto k = asConst(c)) return *k != 0;
+    if (c->dtype.isVector() || !isPureIndex(c)) return std::nullopt;
+    if (analyzer.prove(c)) return true;
+    if (analyzer.prove(logicalNot(c))) return false;
+    return std::nullopt;
+  }
+
+  /// Index arithmetic only: values of elements keep their form.
+  NodeRef simplifyValue(const Expr& e) {
+    bool index = e->dtype.lanes == 1 && (e->dtype.isIndex() || e->dtype.isBool());
+    return index && isPureIndex(e) ? NodeRef(analyzer.simplify(e)) : NodeRef(e);
+  }
+
+  template <class T> Ref<const T> simplifyIndices(const Ref<const T>& access) {
+    Array<Expr> out;
+    bool changed = false;
+    for (const Expr& i : access->indices) {
+      out.push_back(simplifyIndex(i));
+      changed |= !(out.back() == i);
+    }
+    if (!changed) return access;
+    auto copy = mutableCopy(access);
+    copy->indices = out;
+    return Ref<const T>(copy);
+  }
+  Expr simplifyIndex(const Expr& e) {
+    if (const auto* r = e.as<RampNode>()) {
+      Expr base = simplifyIndex(r->base);
+      return base == r->base ? e : Expr(make<const RampNode>(base, r->stride, r->dtype.lanes));
+    }
+    return e->dtype.isVector() || !isPureIndex(e) ? e : analyzer.simplify(e);
+  }
+
+  NodeRef simplifyStore(const Store& s) {
+    Store out = simplifyIndices(s);
+    if (!out->predicate) return out;
+    auto p = asConst(out->predicate);
+    if (!p) return out;
+    if (*p == 0) return nullptr;
+    auto copy = mutableCopy(out);
+    copy->predicate = nullptr;
+    return Store(copy);
+  }
+
+  NodeRef visitIf(const If& s) {
+    Expr c = (*this)(s->condition);
+    if (auto k = known(c)) {
+      if (*k) return (*this)(NodeRef(s->thenBody));
+      return s->elseBody ? (*this)(NodeRef(s->elseBody)) : NodeRef();
+    }
+    if (c == s->condition) return ContextRewriter::visit(s);
+    auto copy = mutableCopy(s);
+    copy->condition = c;
+    return ContextRewriter::visit(If(copy));
+  }
+
+  NodeRef visitFor(const For& loop) {
+    Expr extent = (*this)(loop->extent), lo = (*this)(loop->min);
+    if (isPureIndex(extent)) extent = analyzer.simplify(extent);
+    if (auto c = asConst(extent)) {
+      if (*c <= 0) return nullptr;
+      if (*c == 1 && loop->forKind != ForKind::kThreadBinding) return (*this)(substitute(NodeRef(loop->body), {{loop->var, lo}}));
+    }
+    if (extent == loop->extent && lo == loop->min) return ContextRewriter::visit(loop);
+    auto copy = mutableCopy(loop);
+    copy->extent = extent;
+    copy->min = lo;
+    return ContextRewriter::visit(For(copy));
+  }
+};
+
+} // namespace
+
+Result<PrimFunc> simplifyPass(const PrimFunc& f) { return Simplification(f).run(f); }
+
+} // namespace bevel

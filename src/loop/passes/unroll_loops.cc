@@ -1,0 +1,106 @@
+// Unrolled loops become sequences.
+//
+// before:  for i in T.unroll(2): A[i] = i * 2            after:  A[0] = 0
+//                                                                A[1] = 2
+//
+// Unrolled are: loops of kind unroll with a constant extent; serial loops of constant extent whose variable indexes a
+// register buffer (its slots must have constant numbers); and serial loops under `pragma_auto_unroll_max_step` = N (a loop
+// annotation or T.attr), innermost first, while the statements they become stay at most N. Loops of unknown or too large
+// extent (more than 4096 statements) run serially.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+constexpr int64_t kMaxStatements = 4096;
+constexpr const char* kAutoUnroll = "pragma_auto_unroll_max_step";
+
+int64_t statementCount(const NodeRef& s) {
+  if (s.is<ExprNode>()) return 0;
+  int64_t n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;
+  forEachChild(s, [&](const NodeRef& child, Role) { n += statementCount(child); });
+  return n;
+}
+
+/// A loop variable that picks a slot of a register buffer.
+bool indexesRegisters(const NodeRef& body, const Var& v) {
+  bool found = false;
+  auto check = [&](const Buffer& b, const Array<Expr>& indices) {
+    if (b->scope != "register") return;
+    for (const Expr& i : indices) found |= usesVar(i, v);
+  };
+  walk(body, [&](const NodeRef& n) {
+    if (const auto* l = n.as<LoadNode>()) check(l->buffer, l->indices);
+    if (const auto* s = n.as<StoreNode>()) check(s->buffer, s->indices);
+    return !found;
+  });
+  return found;
+}
+
+class UnrollLoops : public ContextRewriter {
+public:
+  using ContextRewriter::ContextRewriter;
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    if (const auto* a = node.as<AttrStmtNode>(); a && a->key == kAutoUnroll) {
+      auto limit = a->value.is<ExprNode>() ? asConst(cast<ExprNode>(a->value)) : std::nullopt;
+      return withLimit(limit.value_or(0), [&] { return (*this)(NodeRef(a->body)); });
+    }
+    const auto* loop = node.as<ForNode>();
+    if (!loop) return ContextRewriter::visit(node);
+    if (!attr(loop->annotations, kAutoUnroll)) return visitLoop(For(loop));
+    auto copy = mutableCopy(For(loop));
+    copy->annotations = withAttr(loop->annotations, kAutoUnroll, nullptr);
+    return withLimit(attrInt(loop->annotations, kAutoUnroll), [&] { return visitLoop(copy); });
+  }
+
+  NodeRef withLimit(int64_t limit, FunctionRef<NodeRef()> f) {
+    std::swap(limit, autoLimit_);
+    NodeRef out = f();
+    std::swap(limit, autoLimit_);
+    return out;
+  }
+
+  NodeRef visitLoop(const For& loop) {
+    NodeRef visited = ContextRewriter::visit(loop);
+    if (!visited) return nullptr;
+    For inner = cast<ForNode>(visited);
+    if (inner->forKind != ForKind::kUnrolled && inner->forKind != ForKind::kSerial) return inner;
+    auto extent = asConst(analyzer.simplify(inner->extent));
+    if (extent && *extent <= kMaxStatements && wanted(inner, *extent)) return unrolled(inner, *extent);
+    if (inner->forKind == ForKind::kSerial) return inner;
+    auto serial = mutableCopy(inner);
+    serial->forKind = ForKind::kSerial;
+    return For(serial);
+  }
+
+  bool wanted(const For& loop, int64_t extent) {
+    int64_t count = std::max<int64_t>(extent, 0) * std::max<int64_t>(statementCount(loop->body), 1);
+    if (count > kMaxStatements) return false;
+    if (loop->forKind == ForKind::kUnrolled) return true;
+    return (autoLimit_ > 0 && count <= autoLimit_) || indexesRegisters(loop->body, loop->var);
+  }
+
+  NodeRef unrolled(const For& loop, int64_t extent) {
+    std::vector<Stmt> out;
+    for (int64_t i = 0; i < extent; ++i) {
+      Expr value = analyzer.simplify(loop->min + i);
+      // Variables bound in the body stay unique: every copy but the first gets its own.
+      Stmt body = substitute(loop->body, {{loop->var, value}});
+      out.push_back(i == 0 ? body : freshen(body));
+    }
+    return seq(out);
+  }
+
+  int64_t autoLimit_ = 0;
+};
+
+} // namespace
+
+Result<PrimFunc> unrollLoops(const PrimFunc& f) { return UnrollLoops(f).run(f); }
+
+} // namespace bevel

@@ -1,0 +1,66 @@
+// See the header.
+#include "loop/passes/vector_util.h"
+
+#include "ir/structural.h"
+
+namespace bevel {
+
+Expr broadcastTo(const Expr& e, int lanes) {
+  return e->dtype.lanes == lanes ? e : Expr(make<const BroadcastNode>(e, lanes));
+}
+
+Expr uniformValue(const Expr& e) {
+  if (!e->dtype.isVector()) return e;
+  if (const auto* b = e.as<BroadcastNode>()) return b->value->dtype.isVector() ? nullptr : b->value;
+  return nullptr;
+}
+
+Expr vectorBinary(BinaryOp op, const Expr& a, const Expr& b) {
+  if (!a->dtype.isVector() && !b->dtype.isVector()) return binary(op, a, b);
+  int lanes = std::max(a->dtype.lanes, b->dtype.lanes);
+  Expr ua = uniformValue(a), ub = uniformValue(b);
+  if (ua && ub) return make<const BroadcastNode>(binary(op, ua, ub), lanes);
+  const auto *ra = a.as<RampNode>(), *rb = b.as<RampNode>();
+  switch (op) {
+  case BinaryOp::kAdd:
+    if (ra && rb) return make<const RampNode>(ra->base + rb->base, ra->stride + rb->stride, lanes);
+    if (ra && ub) return make<const RampNode>(ra->base + ub, ra->stride, lanes);
+    if (rb && ua) return make<const RampNode>(rb->base + ua, rb->stride, lanes);
+    break;
+  case BinaryOp::kSub:
+    if (ra && rb) return make<const RampNode>(ra->base - rb->base, ra->stride - rb->stride, lanes);
+    if (ra && ub) return make<const RampNode>(ra->base - ub, ra->stride, lanes);
+    if (rb && ua) return make<const RampNode>(ua - rb->base, negate(rb->stride), lanes);
+    break;
+  case BinaryOp::kMul:
+    if (ra && ub) return make<const RampNode>(ra->base * ub, ra->stride * ub, lanes);
+    if (rb && ua) return make<const RampNode>(rb->base * ua, rb->stride * ua, lanes);
+    break;
+  default: break;
+  }
+  return make<const BinaryNode>(op, broadcastTo(a, lanes), broadcastTo(b, lanes));
+}
+
+Expr laneOf(const Expr& e, int64_t lane) {
+  if (!e->dtype.isVector()) return e;
+  switch (e->kind) {
+  case Kind::kBroadcast: return uniformValue(e);
+  case Kind::kRamp: {
+    const auto& r = static_cast<const RampNode&>(*e);
+    return r.base + r.stride * lane;
+  }
+  case Kind::kBinary: {
+    const auto& b = static_cast<const BinaryNode&>(*e);
+    Expr x = laneOf(b.a, lane), y = laneOf(b.b, lane);
+    return x && y ? binary(b.op, x, y) : nullptr;
+  }
+  case Kind::kCast: {
+    const auto& c = static_cast<const CastNode&>(*e);
+    Expr x = laneOf(c.value, lane);
+    return x ? castTo(c.dtype.scalar(), x) : nullptr;
+  }
+  default: return nullptr;
+  }
+}
+
+} // namespace bevel

@@ -1,0 +1,163 @@
+// Vector forms of statements. See the header; expressions are in vectorizer_expr.cc.
+#include "loop/passes/vectorizer.h"
+
+#include "loop/passes/vector_util.h"
+
+#include <algorithm>
+
+namespace bevel {
+
+Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer) : loop_(loop), lanes_(lanes), analyzer_(analyzer) {}
+
+Stmt Vectorizer::run() {
+  analyzer_.bind(loop_->var, range(loop_->min, loop_->extent));
+  Stmt out = stmt(loop_->body);
+  analyzer_.unbind(loop_->var);
+  return out;
+}
+
+bool Vectorizer::varies(const NodeRef& e) const {
+  return usesAnyVar(e, [&](const VarNode* v) { return v == loop_->var.get() || lets_.contains(Var(v)); });
+}
+
+Expr Vectorizer::mask() const {
+  Expr out;
+  for (const Guard& g : guards_) out = out ? make<const BinaryNode>(BinaryOp::kAnd, out, g.vector) : g.vector;
+  return out;
+}
+
+Stmt Vectorizer::stmt(const Stmt& s) {
+  Stmt out;
+  switch (s->kind) {
+  case Kind::kStore: out = store(cast<StoreNode>(s)); break;
+  case Kind::kSeq: return seqOf(cast<SeqNode>(s));
+  case Kind::kIf: out = ifOf(cast<IfNode>(s)); break;
+  case Kind::kFor: out = forOf(cast<ForNode>(s)); break;
+  case Kind::kLetStmt: out = letOf(cast<LetStmtNode>(s)); break;
+  case Kind::kAttrStmt: {
+    auto copy = mutableCopy(cast<AttrStmtNode>(s));
+    copy->body = stmt(copy->body);
+    if (copy->body) out = copy;
+    break;
+  }
+  case Kind::kEvaluate:
+    if (isPure(static_cast<const EvaluateNode&>(*s).value)) return s;
+    break;
+  default: break;
+  }
+  return out ? out : overLanes(s);
+}
+
+/// for lane: if guards: s — where s depends on nothing that exists only as a vector.
+Stmt Vectorizer::overLanes(const Stmt& s) {
+  std::vector<Expr> conditions;
+  for (const Guard& g : guards_) conditions.push_back(g.scalar);
+  Stmt body = conditions.empty() ? s : Stmt(make<const IfNode>(conjunction(conditions), s));
+  bool needsVector = usesAnyVar(body, [&](const VarNode* v) { return lets_.contains(Var(v)); });
+  if (needsVector) return nullptr;
+  auto serial = mutableCopy(loop_);
+  serial->forKind = ForKind::kSerial;
+  serial->annotations = nullptr;
+  serial->body = body;
+  return freshen(For(serial));
+}
+
+Stmt Vectorizer::seqOf(const Seq& s) {
+  std::vector<Stmt> out;
+  for (const Stmt& x : s->stmts) {
+    Stmt v = stmt(x);
+    if (!v) return nullptr;
+    out.push_back(v);
+  }
+  return seq(out);
+}
+
+Stmt Vectorizer::store(const Store& s) {
+  if (s->indices.size() != 1 || s->predicate || s->indices[0]->dtype.isVector()) return nullptr;
+  Expr at = index(s->indices[0]);
+  if (!at) return nullptr;
+  auto copy = mutableCopy(s);
+  if (!at->dtype.isVector()) {
+    // One element for all lanes: only when every lane writes the same, once.
+    bool readsItself = usesVar(s->value, s->buffer->data);
+    if (readsItself || varies(s->value) || mask()) return nullptr;
+    copy->value = expr(s->value);
+    copy->indices = {at};
+    return copy->value ? Stmt(copy) : nullptr;
+  }
+  const auto* ramp = at.as<RampNode>();
+  if (!ramp || !asConst(ramp->stride) || isConst(ramp->stride, 0)) return nullptr;
+  Expr value = expr(s->value);
+  if (!value) return nullptr;
+  copy->value = broadcastTo(value, lanes_);
+  copy->indices = {at};
+  copy->predicate = mask();
+  return Store(copy);
+}
+
+Stmt Vectorizer::guarded(const Expr& scalar, const Expr& vector, const Stmt& body) {
+  guards_.push_back({scalar, vector});
+  auto scope = analyzer_.assume(stripLikely(scalar));
+  Stmt out = stmt(body);
+  guards_.pop_back();
+  return out;
+}
+
+namespace {
+/// True when code guarded by a mask can run with all lanes off: it only stores to places that the mask covers.
+bool readsWhatItWrites(const Expr& condition, const Stmt& body) {
+  bool found = false;
+  walk(body, [&](const NodeRef& n) {
+    if (const auto* s = n.as<StoreNode>()) found |= usesVar(condition, s->buffer->data);
+    return !found;
+  });
+  return found;
+}
+} // namespace
+
+Stmt Vectorizer::ifOf(const If& s) {
+  Expr c = condition(s->condition);
+  if (!c) return nullptr;
+  if (!c->dtype.isVector()) {
+    auto copy = mutableCopy(s);
+    copy->condition = c;
+    auto scope = analyzer_.assume(stripLikely(s->condition));
+    copy->thenBody = stmt(s->thenBody);
+    if (s->elseBody) copy->elseBody = stmt(s->elseBody);
+    bool ok = copy->thenBody && (!s->elseBody || copy->elseBody);
+    return ok ? Stmt(copy) : nullptr;
+  }
+  // The else side sees the condition as it was before the then side ran.
+  if (s->elseBody && readsWhatItWrites(s->condition, s->thenBody)) return nullptr;
+  Stmt thenBody = guarded(s->condition, c, s->thenBody);
+  if (!thenBody || !s->elseBody) return thenBody;
+  Expr other = make<const UnaryNode>(UnaryOp::kNot, c);
+  Stmt elseBody = guarded(logicalNot(s->condition), other, s->elseBody);
+  return elseBody ? seq({thenBody, elseBody}) : nullptr;
+}
+
+Stmt Vectorizer::forOf(const For& s) {
+  if (varies(s->min) || varies(s->extent) || s->forKind == ForKind::kParallel) return nullptr;
+  auto copy = mutableCopy(s);
+  analyzer_.bind(s->var, range(s->min, s->extent));
+  copy->body = stmt(s->body);
+  analyzer_.unbind(s->var);
+  return copy->body ? Stmt(copy) : nullptr;
+}
+
+Stmt Vectorizer::letOf(const LetStmt& s) {
+  auto copy = mutableCopy(s);
+  copy->value = expr(s->value);
+  if (!copy->value) return nullptr;
+  if (copy->value->dtype.isVector()) {
+    auto wide = mutableCopy(s->var);
+    wide->dtype = copy->value->dtype;
+    copy->var = wide;
+    lets_[s->var] = copy->var;
+  }
+  copy->body = stmt(s->body);
+  lets_.erase(s->var);
+  return copy->body ? Stmt(copy) : nullptr;
+}
+
+} // namespace bevel

@@ -1,0 +1,217 @@
+// Vector forms of expressions.
+#include "arith/linear.h"
+#include "loop/passes/vector_util.h"
+#include "loop/passes/vectorizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bevel {
+namespace {
+
+/// Integer division by what may be zero must not run in lanes that are off.
+bool mayTrap(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const NodeRef& n) {
+    const auto* b = n.as<BinaryNode>();
+    bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && b->dtype.isInteger();
+    if (divides) found |= !asConst(b->b) || isConst(b->b, 0);
+    return !found;
+  });
+  return found;
+}
+
+/// Maths that works lane by lane.
+bool isElementwise(Intrin op) {
+  switch (op) {
+  case Intrin::kAssume: case Intrin::kQMultiplyShift: case Intrin::kCallPureExtern: case Intrin::kCallLlvmPureIntrin:
+  case Intrin::kVectorReduceAdd: case Intrin::kVectorReduceMul: case Intrin::kVectorReduceMin: case Intrin::kVectorReduceMax:
+  case Intrin::kAddressOf: case Intrin::kTypeAnnotation: case Intrin::kPrefetch: case Intrin::kUndef: return false;
+  default: return intrinInfo(op).effect == Effect::kPure;
+  }
+}
+
+} // namespace
+
+Expr Vectorizer::expr(const Expr& e) {
+  if (!varies(e) && !e.is<LoadNode>() && !usesAnyVar(e, [](const VarNode*) { return true; })) return e; // constants
+  switch (e->kind) {
+  case Kind::kVar: {
+    Var v = cast<VarNode>(e);
+    if (v == loop_->var) return make<const RampNode>(loop_->min, constant(v->dtype, 1), lanes_);
+    auto it = lets_.find(v);
+    return it == lets_.end() ? e : it->second;
+  }
+  case Kind::kIntImm: case Kind::kFloatImm: case Kind::kStringImm: return e;
+  case Kind::kUnary: {
+    auto copy = mutableCopy(cast<UnaryNode>(e));
+    copy->a = expr(copy->a);
+    if (!copy->a) return nullptr;
+    copy->dtype = copy->a->dtype;
+    return Unary(copy);
+  }
+  case Kind::kBinary: return binaryOf(cast<BinaryNode>(e));
+  case Kind::kSelect: {
+    const auto& s = static_cast<const SelectNode&>(*e);
+    Expr c = condition(s.condition), a = expr(s.a), b = expr(s.b);
+    if (!c || !a || !b) return nullptr;
+    if (c->dtype.lanes == 1 && a->dtype.lanes == 1 && b->dtype.lanes == 1) return make<const SelectNode>(c, a, b);
+    return make<const SelectNode>(broadcastTo(c, lanes_), broadcastTo(a, lanes_), broadcastTo(b, lanes_));
+  }
+  case Kind::kCast: {
+    const auto& c = static_cast<const CastNode&>(*e);
+    Expr v = expr(c.value);
+    return v ? castTo(c.dtype.withLanes(v->dtype.lanes), v) : nullptr;
+  }
+  case Kind::kLoad: return load(cast<LoadNode>(e));
+  case Kind::kLet: return letOf(cast<LetNode>(e));
+  case Kind::kCall: return callOf(cast<CallNode>(e));
+  default: return varies(e) || mask() ? nullptr : e;
+  }
+}
+
+Expr Vectorizer::binaryOf(const Binary& b) {
+  // A trap in a lane that is off would be one that the program does not have.
+  if (mask() && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && mayTrap(b)) return nullptr;
+  Expr x = expr(b->a), y = expr(b->b);
+  return x && y ? vectorBinary(b->op, x, y) : nullptr;
+}
+
+/// An index: linear in the lane gives a Ramp whatever its form was.
+Expr Vectorizer::index(const Expr& e) {
+  if (e->dtype.isVector()) return nullptr;
+  if (!varies(e)) return expr(e);
+  Expr simple = analyzer_.simplify(e);
+  if (auto linear = linearIn(simple, {loop_->var}, analyzer_); linear && !varies(linear->offset)) {
+    Expr stride = castTo(e->dtype, linear->coefficients[0]);
+    Expr base = analyzer_.simplify(linear->offset + stride * castTo(e->dtype, loop_->min));
+    if (isConst(stride, 0)) return base;
+    if (isPureIndex(linear->offset) || !mask()) return make<const RampNode>(base, stride, lanes_);
+  }
+  return expr(simple);
+}
+
+Expr Vectorizer::load(const Load& l) {
+  if (l->indices.size() != 1 || l->predicate) return varies(l) || mask() ? nullptr : Expr(l);
+  Expr at = index(l->indices[0]);
+  if (!at || l->buffer->dtype.lanes != 1) return nullptr;
+  Expr on = mask();
+  if (!at->dtype.isVector() && on) {
+    // The same element for all lanes, perhaps none of them on: plain when it exists in any case.
+    Expr inside = logicalAnd(at >= constant(at->dtype, 0), at < castTo(at->dtype, l->buffer->shape[0]));
+    if (analyzer_.prove(inside)) on = nullptr;
+    else at = make<const BroadcastNode>(at, lanes_);
+  }
+  return make<const LoadNode>(l->buffer, Array<Expr>{at}, at->dtype.isVector() ? on : nullptr);
+}
+
+Expr Vectorizer::letOf(const Let& e) {
+  Expr value = expr(e->value);
+  if (!value) return nullptr;
+  auto copy = mutableCopy(e);
+  copy->value = value;
+  if (value->dtype.isVector()) {
+    auto wide = mutableCopy(e->var);
+    wide->dtype = value->dtype;
+    copy->var = wide;
+    lets_[e->var] = copy->var;
+  }
+  copy->body = expr(e->body);
+  lets_.erase(e->var);
+  if (!copy->body) return nullptr;
+  copy->dtype = copy->body->dtype;
+  return Let(copy);
+}
+
+Expr Vectorizer::callOf(const Call& c) {
+  if (c->op == Intrin::kIfThenElse) return ifThenElse(c);
+  if (c->op == Intrin::kLikely) return expr(c->arg(0));
+  if (!varies(c) && !mask()) return c;
+  if (!isElementwise(c->op)) return nullptr;
+  std::vector<Expr> args;
+  int lanes = 1;
+  for (const NodeRef& a : c->args) {
+    if (!a.is<ExprNode>()) return nullptr;
+    args.push_back(expr(cast<ExprNode>(a)));
+    if (!args.back()) return nullptr;
+    lanes = std::max<int>(lanes, args.back()->dtype.lanes);
+  }
+  auto copy = mutableCopy(c);
+  for (size_t i = 0; i < args.size(); ++i) copy->args.set(i, broadcastTo(args[i], lanes));
+  copy->dtype = c->dtype.withLanes(lanes);
+  return Call(copy);
+}
+
+/// Each side is evaluated under its mask, so its loads touch only lanes that are on.
+Expr Vectorizer::ifThenElse(const Call& c) {
+  Expr on = condition(c->arg(0));
+  if (!on) return nullptr;
+  auto side = [&](const Expr& scalar, const Expr& vector, const Expr& e) {
+    bool masked = vector && vector->dtype.isVector();
+    if (masked) guards_.push_back({scalar, vector});
+    auto scope = analyzer_.assume(stripLikely(scalar));
+    Expr out = masked && !isPure(e) ? nullptr : expr(e);
+    if (masked) guards_.pop_back();
+    return out;
+  };
+  bool uniform = !on->dtype.isVector();
+  Expr off = uniform ? nullptr : Expr(make<const UnaryNode>(UnaryOp::kNot, on));
+  Expr a = side(c->arg(0), on, c->arg(1)), b = side(logicalNot(c->arg(0)), off, c->arg(2));
+  if (!a || !b) return nullptr;
+  if (uniform) {
+    int lanes = std::max(a->dtype.lanes, b->dtype.lanes);
+    return make<const CallNode>(c->dtype.withLanes(lanes), c->op,
+                                Array<NodeRef>{on, broadcastTo(a, lanes), broadcastTo(b, lanes)});
+  }
+  // Lanes that a masked load leaves off are 0 already.
+  const auto* l = a.as<LoadNode>();
+  const auto* zero = b.as<FloatImmNode>();
+  bool gives0 = isConst(b, 0) || (zero && zero->value == 0 && !std::signbit(zero->value));
+  if (l && l->predicate && gives0) return a;
+  return make<const SelectNode>(on, broadcastTo(a, lanes_), broadcastTo(b, lanes_));
+}
+
+Expr Vectorizer::condition(const Expr& e) {
+  Expr simple = isPureIndex(e) ? analyzer_.simplify(stripLikely(e)) : stripLikely(e);
+  if (!varies(simple)) return expr(simple);
+  if (const auto* b = simple.as<BinaryNode>(); b && (b->op == BinaryOp::kAnd || b->op == BinaryOp::kOr)) {
+    Expr x = condition(b->a), y = condition(b->b);
+    return x && y ? vectorBinary(b->op, x, y) : nullptr;
+  }
+  if (const auto* b = simple.as<BinaryNode>(); b && isComparison(b->op) && b->a->dtype == kInt64 && isPureIndex(b->a) && isPureIndex(b->b)) {
+    Expr x = index(b->a), y = index(b->b);
+    return x && y ? canonicalMask(vectorBinary(b->op, x, y), analyzer_) : nullptr;
+  }
+  return expr(simple);
+}
+
+Expr canonicalMask(const Expr& condition, Analyzer& analyzer) {
+  const auto* c = condition.as<BinaryNode>();
+  if (!c || c->b->dtype.scalar() != kInt64) return condition;
+  // Bring it to ramp < limit.
+  Expr a = c->a, b = c->b;
+  BinaryOp op = c->op;
+  if (op == BinaryOp::kGt || op == BinaryOp::kGe) {
+    std::swap(a, b);
+    op = op == BinaryOp::kGt ? BinaryOp::kLt : BinaryOp::kLe;
+  }
+  const auto* ra = a.as<RampNode>();
+  Expr limit = uniformValue(b);
+  bool upper = ra && limit;
+  if (!upper) {
+    ra = b.as<RampNode>();
+    limit = uniformValue(a);
+  }
+  auto stride = ra ? asConst(ra->stride) : std::nullopt;
+  if (!ra || !limit || !stride || *stride <= 0 || *stride > 1024 || (op != BinaryOp::kLt && op != BinaryOp::kLe)) return condition;
+  int lanes = ra->dtype.lanes;
+  // upper: base + s*lane < limit  ⇔  s*lane < limit - base.  Otherwise: limit < base + s*lane  ⇔  limit - base < s*lane.
+  Expr rest = analyzer.simplify(limit - ra->base);
+  if (op == BinaryOp::kLe) rest = upper ? rest + 1 : rest - 1;
+  Expr small = castTo(kInt32, analyzer.simplify(max(min(rest, intImm(*stride * lanes)), intImm(-1))));
+  Expr steps = make<const RampNode>(constant(kInt32, 0), constant(kInt32, *stride), lanes);
+  Expr edge = make<const BroadcastNode>(small, lanes);
+  return upper ? make<const BinaryNode>(BinaryOp::kLt, steps, edge) : make<const BinaryNode>(BinaryOp::kLt, edge, steps);
+}
+
+} // namespace bevel
