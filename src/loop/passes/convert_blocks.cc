@@ -1,7 +1,7 @@
 // Dissolves blocks: axes become their values, predicates become If.
 //
 // before:  for io, ii in T.grid(4, 32):                          after:  for io, ii in T.grid(4, 32):
-//            with T.sblock("B"):                                           if io*32 + ii < 100:
+//            with T.sblock("B"):                                           if T.likely(io*32 + ii < 100):
 //              vi = T.axis.spatial(100, io*32 + ii)                           B[io*32 + ii] = A[io*32 + ii]
 //              T.where(io*32 + ii < 100)
 //              B[vi] = A[vi]
@@ -31,7 +31,7 @@ private:
     Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
     if (block->origin) body = withOriginBelow(body, block->origin);
     Expr predicate = r.predicate;
-    return isConst(predicate, 1) ? NodeRef(body) : NodeRef(make<const IfNode>(predicate, body));
+    return isConst(predicate, 1) ? NodeRef(body) : NodeRef(make<const IfNode>(call(Intrin::kLikely, {predicate}), body));
   }
 
   static Stmt withOriginBelow(const Stmt& s, const Origin& origin) {

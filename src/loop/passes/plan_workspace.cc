@@ -21,19 +21,19 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 
-struct Placement {
+struct Life {
   Alloc alloc;
   int order = 0; // of allocation
   int first = INT32_MAX, last = -1;
   bool perThread = false;
   Expr size;       // bytes, rounded up to kAlign
   Expr offset;
-  bool overlaps(const Placement& o) const { return first <= o.last && o.first <= last; }
+  bool overlaps(const Life& o) const { return first <= o.last && o.first <= last; }
 };
 
 class Lifetimes {
 public:
-  std::vector<Placement> run(const Stmt& s) {
+  std::vector<Life> run(const Stmt& s) {
     visit(s, false);
     return std::move(all_);
   }
@@ -68,7 +68,7 @@ private:
   }
 
   void visitAlloc(const Alloc& a, bool parallel) {
-    Placement p;
+    Life p;
     p.alloc = a;
     p.order = int(all_.size());
     p.perThread = parallel;
@@ -85,7 +85,7 @@ private:
     int start = loopStarts_.back(), end = ++clock_;
     loopStarts_.pop_back();
     for (auto& [data, o] : open_) {
-      Placement& p = all_[o.index];
+      Life& p = all_[o.index];
       bool outside = o.loopDepth <= int(loopStarts_.size());
       if (outside && p.last >= start) {
         p.first = std::min(p.first, start);
@@ -98,14 +98,14 @@ private:
     walk(n, [&](const NodeRef& x) {
       auto it = x.is<VarNode>() ? open_.find(cast<VarNode>(x)) : open_.end();
       if (it == open_.end()) return true;
-      Placement& p = all_[it->second.index];
+      Life& p = all_[it->second.index];
       p.first = std::min(p.first, clock_);
       p.last = std::max(p.last, clock_);
       return true;
     });
   }
 
-  std::vector<Placement> all_;
+  std::vector<Life> all_;
   std::unordered_map<Var, Open, RefHash> open_;
   std::vector<int> loopStarts_;
   int clock_ = 0;
@@ -120,15 +120,15 @@ Expr byteSize(const Buffer& b, Analyzer& analyzer) {
 }
 
 /// Places one area; gives its size.
-Expr placeArea(std::vector<Placement*> area, Analyzer& analyzer) {
-  std::vector<Placement*> fixed, symbolic;
-  for (Placement* p : area) (asConst(p->size) ? fixed : symbolic).push_back(p);
+Expr placeArea(std::vector<Life*> area, Analyzer& analyzer) {
+  std::vector<Life*> fixed, symbolic;
+  for (Life* p : area) (asConst(p->size) ? fixed : symbolic).push_back(p);
   std::stable_sort(fixed.begin(), fixed.end(), [](auto* a, auto* b) { return *asConst(a->size) > *asConst(b->size); });
   int64_t total = 0;
-  std::vector<Placement*> placed;
-  for (Placement* p : fixed) {
+  std::vector<Life*> placed;
+  for (Life* p : fixed) {
     std::vector<std::pair<int64_t, int64_t>> taken;
-    for (Placement* q : placed)
+    for (Life* q : placed)
       if (q->overlaps(*p)) taken.emplace_back(*asConst(q->offset), *asConst(q->offset) + *asConst(q->size));
     std::sort(taken.begin(), taken.end());
     int64_t at = 0;
@@ -141,8 +141,8 @@ Expr placeArea(std::vector<Placement*> area, Analyzer& analyzer) {
     placed.push_back(p);
   }
   Expr end = intImm(total);
-  std::vector<std::pair<Placement*, std::vector<Placement*>>> slots; // each slot: its first buffer, all that share it
-  for (Placement* p : symbolic) {
+  std::vector<std::pair<Life*, std::vector<Life*>>> slots; // each slot: its first buffer, all that share it
+  for (Life* p : symbolic) {
     auto fits = [&](auto& slot) {
       bool sameSize = analyzer.proveEqual(slot.first->size, p->size);
       return sameSize && std::none_of(slot.second.begin(), slot.second.end(), [&](auto* q) { return q->overlaps(*p); });
@@ -165,11 +165,12 @@ Expr placeArea(std::vector<Placement*> area, Analyzer& analyzer) {
 Result<PrimFunc> planWorkspace(const PrimFunc& f) {
   Analyzer analyzer;
   bindDims(f, analyzer);
-  std::vector<Placement> all = Lifetimes().run(f->body);
+  std::vector<Life> all = Lifetimes().run(f->body);
   std::unordered_set<Var, RefHash> known;
-  for (const NodeRef& v : freeVars(f->body)) known.insert(cast<VarNode>(v));
-  std::vector<Placement*> shared, perThread;
-  for (Placement& p : all) {
+  for (const NodeRef& v : freeVars(f->body))
+    if (v.is<VarNode>()) known.insert(cast<VarNode>(v));
+  std::vector<Life*> shared, perThread;
+  for (Life& p : all) {
     p.size = byteSize(p.alloc->buffer, analyzer);
     bool overInner = usesAnyVar(p.size, [&](const VarNode* v) { return !known.contains(Var(v)); });
     if (overInner)
@@ -177,8 +178,8 @@ Result<PrimFunc> planWorkspace(const PrimFunc& f) {
     (p.perThread ? perThread : shared).push_back(&p);
   }
   Expr sharedBytes = placeArea(shared, analyzer), threadBytes = placeArea(perThread, analyzer);
-  std::unordered_map<Var, const Placement*, RefHash> byData;
-  for (const Placement& p : all) byData[p.alloc->buffer->data] = &p;
+  std::unordered_map<Var, const Life*, RefHash> byData;
+  for (const Life& p : all) byData[p.alloc->buffer->data] = &p;
   NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
     const auto* a = n.as<AllocNode>();
     auto it = a ? byData.find(a->buffer->data) : byData.end();

@@ -1,0 +1,279 @@
+// Small float formats compute in float32; sub-byte integers are read and written as parts of bytes.
+//
+// before:  C[i] = A[i] * B[i]          (float16)       after:  C[i] = T.float16(T.float32(A[i]) * T.float32(B[i]))
+// before:  x = Q[i]                    (int4)          after:  x = sign_extend(Q_bytes[i >> 1] >> ((i & 1) * 4))
+//
+// An expression keeps float32 between its operations and is rounded once, where it is stored or cast. Copies move the
+// bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in expressions, wrapped to their width after
+// each operation. Parameters of such a type are viewed as bytes (low bits first, as ONNX stores them); allocated buffers
+// hold one byte an element. A parallel loop that stores parts of bytes runs serially: two iterations may share a byte.
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+#include "loop/passes/vector_util.h"
+
+namespace bevel {
+namespace {
+
+bool isSmallFloat(DType t) { return t.isFloat() && t.bits < 32; }
+bool isSubByte(DType t) { return t.isInteger() && t.bits < 8; }
+DType wideFloat(DType t) { return DType::Float(32, t.lanes); }
+DType byteType(DType t) { return t.isUInt() ? DType::UInt(8, t.lanes) : DType::Int(8, t.lanes); }
+DType computeType(DType t) { return isSmallFloat(t) ? wideFloat(t) : isSubByte(t) ? byteType(t) : t; }
+
+Expr raw(BinaryOp op, const Expr& a, const Expr& b) { return make<const BinaryNode>(op, a, broadcastTo(b, a->dtype.lanes)); }
+
+/// An 8-bit value wrapped to the width of `type`.
+Expr wrapTo(DType type, const Expr& e) {
+  if (type.isUInt()) return raw(BinaryOp::kBitAnd, e, constant(e->dtype, (1 << type.bits) - 1));
+  Expr shift = constant(e->dtype, 8 - type.bits);
+  return raw(BinaryOp::kShr, raw(BinaryOp::kShl, e, shift), shift);
+}
+
+class ScalarTypes : public Rewriter {
+public:
+  ScalarTypes() { memoise = false; }
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    switch (node->kind) {
+    case Kind::kStore: return visitStore(cast<StoreNode>(node));
+    case Kind::kAlloc: return visitAlloc(cast<AllocNode>(node));
+    case Kind::kDeclBuffer: return visitDecl(cast<DeclBufferNode>(node));
+    case Kind::kFor: return visitFor(cast<ForNode>(node));
+    case Kind::kLetStmt: {
+      auto copy = mutableCopy(cast<LetStmtNode>(node));
+      copy->value = value(copy->value);
+      copy->var = retyped(copy->var);
+      copy->body = (*this)(copy->body);
+      return LetStmt(copy);
+    }
+    case Kind::kBuffer: case Kind::kDict: return node;
+    default: return node.is<ExprNode>() ? NodeRef(value(cast<ExprNode>(node))) : visitChildren(node);
+    }
+  }
+
+  Var retyped(const Var& v) {
+    DType t = computeType(v->dtype);
+    if (t == v->dtype) return v;
+    auto copy = mutableCopy(v);
+    copy->dtype = t;
+    vars_[v] = Var(copy);
+    return vars_[v];
+  }
+
+  // --- values ---
+
+  /// e in its computing type.
+  Expr value(const Expr& e) {
+    DType t = e->dtype, wide = computeType(t);
+    switch (e->kind) {
+    case Kind::kVar: {
+      auto it = vars_.find(cast<VarNode>(e));
+      if (it != vars_.end()) return it->second;
+      return wide == t ? e : castTo(wide, e); // a scalar parameter
+    }
+    case Kind::kIntImm: return wide == t ? e : constant(wide, static_cast<const IntImmNode&>(*e).value);
+    case Kind::kFloatImm: return wide == t ? e : rounded(static_cast<const FloatImmNode&>(*e));
+    case Kind::kLoad: return loadValue(cast<LoadNode>(e));
+    case Kind::kCast: return castValue(static_cast<const CastNode&>(*e));
+    case Kind::kLet: {
+      auto copy = mutableCopy(cast<LetNode>(e));
+      copy->value = value(copy->value);
+      copy->var = retyped(copy->var);
+      copy->body = value(copy->body);
+      copy->dtype = copy->body->dtype;
+      return Let(copy);
+    }
+    case Kind::kCall: {
+      const auto& c = static_cast<const CallNode&>(*e);
+      if (c.op == Intrin::kReinterpret) return reinterpretValue(c);
+      auto copy = mutableCopy(cast<CallNode>(visitChildren(e)));
+      copy->dtype = wide;
+      return Call(copy);
+    }
+    default: break;
+    }
+    Expr out = cast<ExprNode>(visitChildren(e));
+    return isSubByte(t) && changesWidth(e) ? wrapTo(t, out) : out;
+  }
+  static bool changesWidth(const Expr& e) { return e.is<BinaryNode>() || e.is<UnaryNode>(); }
+
+  static Expr rounded(const FloatImmNode& f) {
+    return constantFloat(DType::Float(32), decodeFloat(f.dtype, encodeFloat(f.dtype, f.value)));
+  }
+
+  Expr castValue(const CastNode& c) {
+    DType to = c.dtype;
+    Expr v = value(c.value);
+    if (isSmallFloat(to)) return castTo(wideFloat(to), castTo(to, castTo(wideFloat(to), v))); // rounds
+    if (isSubByte(to)) return wrapTo(to, castTo(byteType(to), v->dtype.isFloat() ? castTo(kInt32.withLanes(to.lanes), v) : v));
+    return castTo(to, v);
+  }
+
+  Expr reinterpretValue(const CallNode& c) {
+    Expr arg = c.arg(0);
+    Expr bits = isSmallFloat(arg->dtype) ? stored(arg) : value(arg);
+    Expr out = make<const CallNode>(c.dtype, c.op, Array<NodeRef>{bits}, c.attrs);
+    return isSmallFloat(c.dtype) ? castTo(wideFloat(c.dtype), out) : out;
+  }
+
+  /// A value of a small float type in that type, for storing: bits move unchanged where nothing is computed.
+  Expr stored(const Expr& e) {
+    if (!isSmallFloat(e->dtype)) return value(e);
+    if (const auto* l = e.as<LoadNode>()) return rawLoad(*l);
+    if (const auto* f = e.as<FloatImmNode>()) return e->dtype == f->dtype ? e : nullptr;
+    if (const auto* b = e.as<BroadcastNode>()) return make<const BroadcastNode>(stored(b->value), b->dtype.lanes);
+    if (const auto* c = e.as<CastNode>()) {
+      Expr v = value(c->value);
+      return castTo(e->dtype, v->dtype.isFloat() && v->dtype.bits == 64 ? v : castTo(wideFloat(e->dtype), v));
+    }
+    return castTo(e->dtype, value(e));
+  }
+
+  // --- memory ---
+
+  Expr rawLoad(const LoadNode& l) {
+    auto copy = make<LoadNode>(l);
+    for (size_t i = 0; i < l.indices.size(); ++i) copy->indices.set(i, value(l.indices[i]));
+    if (l.predicate) copy->predicate = value(l.predicate);
+    return Load(copy);
+  }
+
+  Expr loadValue(const Load& l) {
+    if (isSmallFloat(l->dtype)) return castTo(wideFloat(l->dtype), rawLoad(*l));
+    auto bytes = bytes_.find(l->buffer->data);
+    if (!isSubByte(l->buffer->dtype) || bytes == bytes_.end()) return rawLoad(*l);
+    const Bytes& b = bytes->second;
+    Expr at = value(l->indices[0]), predicate = l->predicate ? value(l->predicate) : nullptr;
+    if (!b.packed) return make<const LoadNode>(b.buffer, Array<Expr>{at}, predicate);
+    Expr byte = make<const LoadNode>(b.buffer, Array<Expr>{byteIndex(at, l->buffer->dtype)}, predicate);
+    Expr field = raw(BinaryOp::kShr, byte, bitShift(at, l->buffer->dtype));
+    return wrapTo(l->buffer->dtype, castTo(byteType(l->dtype), field));
+  }
+
+  static Expr byteIndex(const Expr& at, DType t) {
+    int shift = t.bits == 4 ? 1 : t.bits == 2 ? 2 : 3;
+    return raw(BinaryOp::kShr, at, constant(at->dtype, shift));
+  }
+  /// (index % perByte) * bits, as uint8.
+  static Expr bitShift(const Expr& at, DType t) {
+    Expr within = raw(BinaryOp::kBitAnd, at, constant(at->dtype, 8 / t.bits - 1));
+    return castTo(DType::UInt(8, at->dtype.lanes), raw(BinaryOp::kMul, within, constant(at->dtype, t.bits)));
+  }
+
+  NodeRef visitStore(const Store& s) {
+    DType t = s->buffer->dtype;
+    auto copy = mutableCopy(s);
+    for (size_t i = 0; i < s->indices.size(); ++i) copy->indices.set(i, value(s->indices[i]));
+    if (s->predicate) copy->predicate = value(s->predicate);
+    copy->value = isSmallFloat(t) ? stored(s->value) : value(s->value);
+    auto bytes = bytes_.find(s->buffer->data);
+    if (!isSubByte(t) || bytes == bytes_.end()) return Store(copy);
+    copy->buffer = bytes->second.buffer;
+    if (!bytes->second.packed) return Store(copy);
+    if (!copy->indices[0]->dtype.isVector()) return storeField(*copy, t, copy->indices[0], copy->value);
+    return storeLanes(*copy, t);
+  }
+
+  /// byte = byte & ~mask | (value << shift) & mask.
+  static Stmt storeField(const StoreNode& s, DType t, const Expr& at, const Expr& value) {
+    Expr where = byteIndex(at, t), shift = bitShift(at, t);
+    DType u8 = DType::UInt(8);
+    Expr ones = constant(u8, (1 << t.bits) - 1);
+    Expr mask = raw(BinaryOp::kShl, ones, shift);
+    Expr old = make<const LoadNode>(s.buffer, Array<Expr>{where});
+    Expr kept = raw(BinaryOp::kBitAnd, old, raw(BinaryOp::kBitXor, mask, constant(u8, 255)));
+    Expr field = raw(BinaryOp::kShl, raw(BinaryOp::kBitAnd, castTo(u8, value), ones), shift);
+    return make<const StoreNode>(s.buffer, raw(BinaryOp::kBitOr, kept, field), Array<Expr>{where});
+  }
+
+  /// Lanes one after the other: neighbours share bytes.
+  Stmt storeLanes(const StoreNode& s, DType t) {
+    int lanes = s.indices[0]->dtype.lanes;
+    Var whole = var("lanes", s.value->dtype);
+    std::vector<Stmt> out;
+    for (int i = 0; i < lanes; ++i) {
+      Expr lane = make<const ShuffleNode>(Array<Expr>{whole}, Array<Expr>{constant(kInt32, i)});
+      Expr at = laneOf(s.indices[0], i);
+      BEVEL_ASSERT(at, "a vector store's index is a Ramp");
+      Stmt one = storeField(s, t, at, lane);
+      if (s.predicate) {
+        Expr on = make<const ShuffleNode>(Array<Expr>{s.predicate}, Array<Expr>{constant(kInt32, i)});
+        one = make<const IfNode>(on, one);
+      }
+      out.push_back(one);
+    }
+    return make<const LetStmtNode>(whole, s.value, seq(out));
+  }
+
+  // --- declarations ---
+
+  struct Bytes {
+    Buffer buffer;
+    bool packed;
+  };
+
+  NodeRef visitAlloc(const Alloc& a) {
+    auto copy = mutableCopy(a);
+    if (isSubByte(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
+    copy->body = (*this)(a->body);
+    return Alloc(copy);
+  }
+  NodeRef visitDecl(const DeclBuffer& d) {
+    auto copy = mutableCopy(d);
+    const BufferNode& b = *d->buffer;
+    if (isSubByte(b.dtype) && !bytes_.contains(b.data)) {
+      int64_t perByte = 8 / b.dtype.bits;
+      copy->buffer = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
+    } else if (isSubByte(b.dtype)) {
+      copy->buffer = bytes_[b.data].buffer;
+    }
+    copy->body = (*this)(d->body);
+    return DeclBuffer(copy);
+  }
+  Buffer asBytes(const BufferNode& b, const Expr& size, bool packed) {
+    auto made = make<BufferNode>(b);
+    made->dtype = packed ? DType::UInt(8) : byteType(b.dtype);
+    made->shape = {size};
+    bytes_[b.data] = {Buffer(made), packed};
+    return Buffer(made);
+  }
+
+  NodeRef visitFor(const For& loop) {
+    For out = cast<ForNode>(visitChildren(loop));
+    if (out->forKind != ForKind::kParallel || !storesParts(loop)) return out;
+    auto copy = mutableCopy(out);
+    copy->forKind = ForKind::kSerial;
+    return For(copy);
+  }
+  bool storesParts(const For& loop) {
+    bool found = false;
+    walk(loop->body, [&](const NodeRef& n) {
+      const auto* s = n.as<StoreNode>();
+      if (!s || !isSubByte(s->buffer->dtype)) return !found;
+      auto it = bytes_.find(s->buffer->data);
+      found |= it != bytes_.end() && it->second.packed;
+      return !found;
+    });
+    return found;
+  }
+
+  std::unordered_map<Var, Var, RefHash> vars_;
+  std::unordered_map<Var, Bytes, RefHash> bytes_;
+};
+
+} // namespace
+
+Result<PrimFunc> lowerScalarTypes(const PrimFunc& f) {
+  bool any = false;
+  walk(f->body, [&](const NodeRef& n) {
+    if (const auto* e = n.as<ExprNode>()) any |= isSmallFloat(e->dtype) || isSubByte(e->dtype);
+    if (const auto* s = n.as<StoreNode>()) any |= isSmallFloat(s->buffer->dtype) || isSubByte(s->buffer->dtype);
+    return !any;
+  });
+  if (!any) return f;
+  ScalarTypes lowering;
+  return withBody(f, cast<StmtNode>(lowering(NodeRef(f->body))));
+}
+
+} // namespace bevel

@@ -1,0 +1,138 @@
+// Splits loops whose bodies test a likely condition into a main part where it holds and a tail.
+//
+// before:  for io in 4:                                   after:  for io in 3:
+//            for ii in T.vectorized(32):                            for ii in T.vectorized(32): B[io*32 + ii] = …
+//              if T.likely(io*32 + ii < 100):                     for io in range(3, 4):
+//                B[io*32 + ii] = …                                  for ii in T.vectorized(32):
+//                                                                     if T.likely(io*32 + ii < 100): B[io*32 + ii] = …
+//
+// Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere it costs
+// less than a second copy of the code. Conditions on several loops are taken one loop at a time, innermost first.
+#include "arith/linear.h"
+#include "loop/passes/context.h"
+#include "loop/passes/passes.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+constexpr int kMaxStatements = 16;
+
+int countStatements(const NodeRef& s) {
+  if (s.is<ExprNode>()) return 0;
+  int n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;
+  forEachChild(s, [&](const NodeRef& c, Role) { n += countStatements(c); });
+  return n;
+}
+
+int loopDepth(const NodeRef& s) {
+  if (s.is<ExprNode>()) return 0;
+  int deepest = 0;
+  forEachChild(s, [&](const NodeRef& c, Role) { deepest = std::max(deepest, loopDepth(c)); });
+  return deepest + (s.is<ForNode>() ? 1 : 0);
+}
+
+bool isLikely(const Expr& condition) {
+  const auto* c = condition.as<CallNode>();
+  return c && c->op == Intrin::kLikely;
+}
+
+/// Where the likely conditions over a loop's variable hold for all iterations inside.
+class ConditionSolver {
+public:
+  ConditionSolver(const For& loop, Analyzer& analyzer) : loop_(loop), analyzer_(analyzer), deepest_(loopDepth(loop->body)) {}
+  bool found = false;
+  IntSet set = IntSet::everything();
+  std::vector<Expr> solved; // the conjuncts
+
+  void visit(const NodeRef& n, int depth) {
+    if (n.is<ExprNode>() || n.is<LetStmtNode>()) return;
+    if (const auto* f = n.as<ForNode>()) {
+      relax_.push_back({f->var, IntSet::range(range(f->min, f->extent))});
+      visit(f->body, depth + 1);
+      relax_.pop_back();
+      return;
+    }
+    if (const auto* s = n.as<IfNode>(); s && isLikely(s->condition) && depth + loopDepth(s->thenBody) == deepest_)
+      for (const Expr& c : conjuncts(s->condition)) solve(c);
+    forEachChild(n, [&](const NodeRef& c, Role) { visit(c, depth); });
+  }
+
+private:
+  void solve(const Expr& c) {
+    if (!usesVar(c, loop_->var) || !isPureIndex(c)) return;
+    IntSetMap relax;
+    for (const auto& [v, s] : relax_) relax[v] = s;
+    auto interval = solveFor(c, loop_->var, relax, analyzer_);
+    if (!interval || interval->set.empty || interval->set.isEverything()) return;
+    auto overInner = [&](const Expr& e) { return e && usesAnyVar(e, [&](const VarNode* v) { return relax.contains(Var(v)); }); };
+    if (overInner(interval->set.min) || overInner(interval->set.max)) return;
+    set = intersectSet(set, interval->set, analyzer_);
+    solved.push_back(c);
+    found = true;
+  }
+
+  const For& loop_;
+  Analyzer& analyzer_;
+  int deepest_;
+  std::vector<std::pair<Var, IntSet>> relax_;
+};
+
+class LoopPartition : public ContextRewriter {
+public:
+  using ContextRewriter::ContextRewriter;
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    NodeRef out = ContextRewriter::visit(node);
+    const auto* loop = out ? out.as<ForNode>() : nullptr;
+    if (!loop || loop->forKind != ForKind::kSerial || countStatements(loop->body) > kMaxStatements) return out;
+    if (isConst(loop->extent, 1)) return out;
+    ConditionSolver solver{For(loop), analyzer};
+    solver.visit(loop->body, 0);
+    return solver.found ? split(For(loop), solver) : out;
+  }
+
+  NodeRef split(const For& loop, const ConditionSolver& solver) {
+    Expr lo = loop->min, end = analyzer.simplify(loop->min + loop->extent);
+    auto clamp = [&](const Expr& e, const Expr& low) { return analyzer.simplify(min(max(e, low), end)); };
+    Expr first = solver.set.min ? clamp(solver.set.min, lo) : lo;
+    Expr last = solver.set.max ? clamp(solver.set.max + 1, first) : end;
+    if (analyzer.prove(last <= first)) return loop; // nothing in the main part
+    std::vector<Stmt> out;
+    auto part = [&](const Expr& from, const Expr& to, Stmt body) {
+      Expr extent = analyzer.simplify(to - from);
+      if (isConst(extent, 0) || analyzer.prove(extent <= intImm(0))) return;
+      auto copy = mutableCopy(loop);
+      copy->min = from;
+      copy->extent = extent;
+      copy->body = std::move(body);
+      out.push_back(out.empty() ? Stmt(copy) : freshen(Stmt(copy)));
+    };
+    part(lo, first, loop->body);
+    part(first, last, withoutConditions(loop->body, solver.solved));
+    part(last, end, loop->body);
+    return seq(out);
+  }
+
+  static Stmt withoutConditions(const Stmt& body, const std::vector<Expr>& solved) {
+    return cast<StmtNode>(rewrite(body, [&](const NodeRef& n) -> NodeRef {
+      const auto* s = n.as<IfNode>();
+      if (!s || !isLikely(s->condition)) return n;
+      std::vector<Expr> kept;
+      for (const Expr& c : conjuncts(s->condition))
+        if (std::find(solved.begin(), solved.end(), c) == solved.end()) kept.push_back(c);
+      if (kept.empty()) return s->thenBody;
+      auto copy = mutableCopy(cast<IfNode>(n));
+      copy->condition = call(Intrin::kLikely, {conjunction(kept)});
+      return If(copy);
+    }));
+  }
+};
+
+} // namespace
+
+Result<PrimFunc> partitionLoops(const PrimFunc& f) { return LoopPartition(f).run(f); }
+
+} // namespace bevel
