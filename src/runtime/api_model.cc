@@ -20,7 +20,7 @@ uint32_t bevel_abi_version(void) {
 }
 
 static Status handOut(Ref<Model> model, bevel_model** out) {
-  if (!model) return BEVEL_ERROR_REFUSED;
+  if (!model) return lastStatus();
   *out = model.leak();
   return BEVEL_OK;
 }

@@ -16,7 +16,7 @@ void bevel_release(bevel_value* value) {
 }
 
 static Status handOut(Ref<Tensor> tensor, bevel_tensor** out) {
-  if (!tensor) return BEVEL_ERROR_REFUSED;
+  if (!tensor) return lastStatus();
   *out = tensor.leak();
   return BEVEL_OK;
 }
@@ -40,7 +40,7 @@ int32_t bevel_tensor_to_dlpack(bevel_tensor* tensor, DLManagedTensor** managed) 
   if (!tensor || !managed) return nullArgument("bevel_tensor_to_dlpack");
   return guarded([&]() -> Status {
     *managed = toDlpack(*static_cast<Tensor*>(tensor));
-    return *managed ? BEVEL_OK : BEVEL_ERROR_REFUSED;
+    return *managed ? BEVEL_OK : lastStatus();
   });
 }
 

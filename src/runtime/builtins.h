@@ -33,7 +33,7 @@ struct Call {
   }
   /// The tensor as the result, or the failure that left it null.
   Status result(Ref<Tensor> tensor) const {
-    if (!tensor) return BEVEL_ERROR_REFUSED;
+    if (!tensor) return lastStatus();
     return result(Value::of(std::move(tensor)));
   }
 };

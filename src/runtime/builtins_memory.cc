@@ -42,7 +42,7 @@ Status freshTensor(Call& call, bevel_dtype dtype, int32_t rank, const int64_t* s
     cache.tensor = {};
     cache.tensor = Tensor::make(dtype, rank, shape);
     cache.ownsTensorMemory = true;
-    if (!cache.tensor) return BEVEL_ERROR_MEMORY;
+    if (!cache.tensor) return lastStatus();
   }
   *tensor = cache.tensor;
   return BEVEL_OK;
@@ -59,7 +59,7 @@ static Status allocStorage(Call& call) {
     call.destination().clear();
     cache.storage = {};
     cache.storage = Storage::alloc(uint64_t(bytes));
-    if (!cache.storage) return BEVEL_ERROR_MEMORY;
+    if (!cache.storage) return lastStatus();
     cache.storage->planned = true;
   }
   return call.result(Value::ofObject(Ref<Storage>(cache.storage).leak()));
@@ -135,7 +135,7 @@ static Status reshape(Call& call) {
     return call.result(cache.tensor);
   BEVEL_RT_TRY(dims.read(call, 1));
   auto view = Tensor::reshape(*tensor, dims.rank, dims.values);
-  if (!view) return BEVEL_ERROR_REFUSED;
+  if (!view) return lastStatus();
   // Only views of planned memory are kept: a kept view of anything else would keep that alive.
   cache.tensor = call.in.constantArgs && tensor->storage->planned ? view : Ref<Tensor>();
   cache.ownsTensorMemory = false;

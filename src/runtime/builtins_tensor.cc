@@ -174,7 +174,7 @@ static Status copyTo(Call& call) {
   if (call.args[1].kind == BEVEL_ARG_CONST) return fail(BEVEL_ERROR_REFUSED, "vm.copy_to: into a constant");
   BEVEL_RT_TRY(call.tensor(1, &to));
   auto reshaped = Tensor::reshape(*from, to->dl.ndim, to->dl.shape);
-  if (!reshaped) return BEVEL_ERROR_REFUSED;
+  if (!reshaped) return lastStatus();
   return copyInto(*reshaped, *to);
 }
 

@@ -63,16 +63,16 @@ std::string dtypeName(bevel_dtype t) {
 }
 
 int64_t numElements(int32_t rank, const int64_t* shape) {
-  int64_t n = 1;
   bool empty = false;
   for (int32_t i = 0; i < rank; ++i) {
     if (shape[i] < 0) return -1;
-    if (shape[i] == 0)
-      empty = true;
-    else if (__builtin_mul_overflow(n, shape[i], &n))
-      return -1;
+    empty |= shape[i] == 0;
   }
-  return empty ? 0 : n;
+  if (empty) return 0;
+  int64_t n = 1;
+  for (int32_t i = 0; i < rank; ++i)
+    if (__builtin_mul_overflow(n, shape[i], &n)) return -1;
+  return n;
 }
 
 int64_t numBytes(bevel_dtype type, int32_t rank, const int64_t* shape) {

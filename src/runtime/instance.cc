@@ -76,7 +76,7 @@ Status Instance::checkArgument(const Function& function, size_t index, Value& va
   }
   if (value.tensor()) {
     auto compact = makeCompact(Ref<Tensor>::share(value.tensor()));
-    if (!compact) return BEVEL_ERROR_MEMORY;
+    if (!compact) return lastStatus();
     value = Value::of(std::move(compact));
   }
   return BEVEL_OK;

@@ -99,7 +99,7 @@ Status Model::makeConstants(const char* weights) {
     } else {
       tensor = Tensor::view(all, c.offset, c.dtype, rank, c.dims.data());
     }
-    if (!tensor) return BEVEL_ERROR_REFUSED;
+    if (!tensor) return lastStatus();
     constants.push_back(std::move(tensor));
   }
   return BEVEL_OK;

@@ -89,7 +89,7 @@ Status PackedFunction::call(const bevel_ctx* ctx, const bevel_value* args, int32
   }
   if (Tensor* tensor = result->tensor(); tensor && !tensor->compact) {
     auto compact = copyTensor(*tensor);
-    if (!compact) return BEVEL_ERROR_MEMORY;
+    if (!compact) return lastStatus();
     *result = Value::of(std::move(compact));
   }
   return BEVEL_OK;

@@ -12,6 +12,8 @@ static std::string& message() {
   return text;
 }
 
+static thread_local Status last = BEVEL_OK;
+
 Status fail(bevel_status code, const char* format, ...) {
   va_list args;
   va_start(args, format);
@@ -23,13 +25,17 @@ Status fail(bevel_status code, const char* format, ...) {
   if (size > 0) vsnprintf(text.data(), text.size() + 1, format, again);
   va_end(again);
   message() = std::move(text); // only now: an argument may be the old message
+  last = code;
   return code;
 }
 
 Status failText(Status code, const char* text) {
   if (text != message().c_str()) message() = text ? text : "";
+  last = code;
   return code;
 }
+
+Status lastStatus() { return last ? last : int32_t(BEVEL_ERROR_INTERNAL); }
 
 const char* lastError() {
   return message().c_str();

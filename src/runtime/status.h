@@ -15,6 +15,9 @@ using Status = int32_t;
 /// Keeps a message that is already text.
 Status failText(Status code, const char* message);
 
+/// The status of the last failure on this thread: for functions that show failure by a null result.
+Status lastStatus();
+
 /// The message of the last failure on this thread.
 const char* lastError();
 

@@ -196,7 +196,7 @@ Status settle(Value& value, bool (*passing)(const Storage&)) {
   if (!needsSettling(value, passing)) return BEVEL_OK;
   if (Tensor* tensor = value.tensor()) {
     auto copy = copyTensor(*tensor);
-    if (!copy) return BEVEL_ERROR_MEMORY;
+    if (!copy) return lastStatus();
     value = Value::of(std::move(copy));
     return BEVEL_OK;
   }

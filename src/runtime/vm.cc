@@ -128,7 +128,7 @@ Status Instance::reserveWorkspace(uint64_t shared, uint64_t perThread, void** wo
   if (!workspace_ || workspace_->bytes < bytes) {
     workspace_ = {};
     workspace_ = Storage::alloc(bytes);
-    if (!workspace_) return BEVEL_ERROR_MEMORY;
+    if (!workspace_) return lastStatus();
   }
   *workspace = workspace_->data;
   return BEVEL_OK;

@@ -1,0 +1,129 @@
+// Packed functions: registered by name, called from the host, from the virtual machine and from kernels.
+#include "tests/runtime/support.h"
+
+using namespace bevel;
+using namespace bevel::image;
+
+namespace {
+/// Adds `self` to an integer.
+int32_t addSelf(const bevel_ctx*, void* self, const bevel_value* args, int32_t n, bevel_value* result) {
+  if (n != 1 || args[0].kind != BEVEL_INT) return bevel_fail(BEVEL_ERROR_REFUSED, "one integer, please");
+  *result = intValue(args[0].v.i + *static_cast<int64_t*>(self));
+  return BEVEL_OK;
+}
+
+/// env.double(x, out): destination passing on float32 tensors.
+int32_t doubleInto(const bevel_ctx*, void*, const bevel_value* args, int32_t n, bevel_value*) {
+  if (n != 2 || args[0].kind != BEVEL_TENSOR || args[1].kind != BEVEL_TENSOR) return BEVEL_ERROR_REFUSED;
+  auto *x = bevel_tensor_view(args[0].v.tensor), *out = bevel_tensor_view(args[1].v.tensor);
+  for (int64_t i = 0; i < x->shape[0]; ++i)
+    static_cast<float*>(out->data)[i] = 2 * static_cast<const float*>(x->data)[i];
+  return BEVEL_OK;
+}
+} // namespace
+
+TEST(Packed, RegistersOverridesAndUnregisters) {
+  static int deleted;
+  deleted = 0;
+  int64_t one = 1, ten = 10;
+  auto deleter = [](void*) { ++deleted; };
+  bevel_value arg = intValue(5), result;
+  EXPECT_EQ(bevel_call_packed("test.add", &arg, 1, &result), BEVEL_ERROR_MISSING);
+  ASSERT_EQ(bevel_register_packed("test.add", addSelf, &one, deleter, 0), BEVEL_OK);
+  ASSERT_EQ(bevel_call_packed("test.add", &arg, 1, &result), BEVEL_OK);
+  EXPECT_EQ(result.v.i, 6);
+  EXPECT_EQ(bevel_register_packed("test.add", addSelf, &ten, deleter, 0), BEVEL_ERROR_USAGE);
+  EXPECT_EQ(deleted, 0) << "a refused registration leaves self to the caller";
+  ASSERT_EQ(bevel_register_packed("test.add", addSelf, &ten, deleter, 1), BEVEL_OK);
+  EXPECT_EQ(deleted, 1);
+  ASSERT_EQ(bevel_call_packed("test.add", &arg, 1, &result), BEVEL_OK);
+  EXPECT_EQ(result.v.i, 15);
+  EXPECT_EQ(bevel_call_packed("test.add", nullptr, 0, &result), BEVEL_ERROR_REFUSED);
+  EXPECT_STREQ(bevel_last_error(), "one integer, please");
+  EXPECT_EQ(bevel_register_packed("vm.add", addSelf, &one, nullptr, 1), BEVEL_ERROR_USAGE);
+  ASSERT_EQ(bevel_unregister_packed("test.add"), BEVEL_OK);
+  EXPECT_EQ(deleted, 2);
+  EXPECT_EQ(bevel_unregister_packed("test.add"), BEVEL_ERROR_MISSING);
+}
+
+TEST(Packed, TheMachineCallsWhatIsRegisteredNow) {
+  TestModel m;
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .kind = BEVEL_PARAM_ANY});
+  f.addResult({.name = "y", .kind = BEVEL_PARAM_ANY});
+  f.ret({reg(f.builtinTo("test.late", {reg(x)}, "/Custom"))});
+  TestInstance run(m.load());
+  bevel_value arg = intValue(1), result;
+  EXPECT_EQ(bevel_call(run, 0, &arg, 1, &result, 1), BEVEL_ERROR_MISSING);
+  int64_t one = 1, ten = 10;
+  ASSERT_EQ(bevel_register_packed("test.late", addSelf, &one, nullptr, 0), BEVEL_OK);
+  ASSERT_EQ(bevel_call(run, 0, &arg, 1, &result, 1), BEVEL_OK) << bevel_last_error();
+  EXPECT_EQ(result.v.i, 2);
+  ASSERT_EQ(bevel_register_packed("test.late", addSelf, &ten, nullptr, 1), BEVEL_OK);
+  ASSERT_EQ(bevel_call(run, 0, &arg, 1, &result, 1), BEVEL_OK);
+  EXPECT_EQ(result.v.i, 11);
+  arg = {BEVEL_NONE, 0, {}};
+  EXPECT_EQ(bevel_call(run, 0, &arg, 1, &result, 1), BEVEL_ERROR_REFUSED);
+  bevel_unregister_packed("test.late");
+}
+
+TEST(Packed, FailuresNameTheNode) {
+  TestModel m;
+  FunctionBuilder& f = m.image.addFunction("main");
+  f.packed("test.named", {str("x")}, BEVEL_NO_REGISTER, "/Custom_7");
+  f.ret({});
+  int64_t one = 1;
+  ASSERT_EQ(bevel_register_packed("test.named", addSelf, &one, nullptr, 0), BEVEL_OK);
+  TestInstance run(m.load());
+  EXPECT_EQ(bevel_run(run), BEVEL_ERROR_REFUSED);
+  EXPECT_STREQ(bevel_last_error(), "'main', call of 'test.named' (/Custom_7): one integer, please");
+  bevel_unregister_packed("test.named");
+}
+
+TEST(Packed, DestinationPassing) {
+  ASSERT_EQ(bevel_register_packed("env.double", doubleInto, nullptr, nullptr, 0), BEVEL_OK);
+  TestModel m;
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .dtype = kF32, .dims = {3}});
+  f.addResult({.name = "y", .dtype = kF32, .dims = {3}});
+  uint32_t y = f.builtinTo("vm.alloc_output", {imm(0), imm(kF32), imm(3)});
+  f.builtin("env.double", {reg(x), reg(y)});
+  f.ret({reg(y)});
+  TestInstance run(m.load());
+  View in(std::vector<float>{1, 2, 3});
+  bevel_set_input(run, 0, in);
+  ASSERT_EQ(bevel_run(run), BEVEL_OK) << bevel_last_error();
+  EXPECT_EQ(elements<float>(bevel_output(run, 0)), (std::vector<float>{2, 4, 6}));
+  bevel_unregister_packed("env.double");
+}
+
+TEST(Packed, KernelsPassViews) {
+  ASSERT_EQ(bevel_register_packed("env.double", doubleInto, nullptr, nullptr, 0), BEVEL_OK);
+  TestModel m;
+  auto kernel = [](const bevel_ctx* ctx, void* const* buffers, const int64_t* dims, void*) -> int32_t {
+    int64_t shape = dims[0];
+    DLTensor views[2];
+    bevel_value args[2];
+    for (int i = 0; i < 2; ++i) {
+      views[i] = {buffers[i], {kDLCPU, 0}, 1, {BEVEL_FLOAT_CODE, 32, 1}, &shape, nullptr, 0};
+      args[i] = {BEVEL_VIEW, 0, {}};
+      args[i].v.view = &views[i];
+    }
+    return ctx->call_packed(ctx, "env.double", args, 2, nullptr);
+  };
+  uint32_t k = m.addKernel({.name = "k", .numBuffers = 2, .numDims = 1}, kernel);
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .dtype = kF32, .dims = {3}});
+  f.addResult({.name = "y", .dtype = kF32, .dims = {3}});
+  uint32_t y = f.builtinTo("vm.alloc_output", {imm(0), imm(kF32), imm(3)});
+  f.kernel(k, {reg(x), reg(y), imm(3)});
+  f.ret({reg(y)});
+  TestInstance run(m.load());
+  View in(std::vector<float>{1, 2, 3});
+  bevel_set_input(run, 0, in);
+  ASSERT_EQ(bevel_run(run), BEVEL_OK) << bevel_last_error();
+  EXPECT_EQ(elements<float>(bevel_output(run, 0)), (std::vector<float>{2, 4, 6}));
+  bevel_unregister_packed("env.double");
+  EXPECT_EQ(bevel_run(run), BEVEL_ERROR_MISSING);
+  EXPECT_STREQ(bevel_last_error(), "'main', kernel 'k': no packed function 'env.double' is registered");
+}
