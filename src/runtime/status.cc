@@ -35,7 +35,9 @@ Status failText(Status code, const char* text) {
   return code;
 }
 
-Status lastStatus() { return last ? last : int32_t(BEVEL_ERROR_INTERNAL); }
+Status lastStatus() {
+  return last ? last : int32_t(BEVEL_ERROR_INTERNAL);
+}
 
 const char* lastError() {
   return message().c_str();

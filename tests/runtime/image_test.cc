@@ -7,8 +7,11 @@
 using namespace bevel;
 using namespace bevel::image;
 
-/// Read by the address sanitizer: an allocation of a damaged size should fail, as malloc does, and not end the process.
-extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+/// Read by the address sanitizer: an allocation of a damaged size should fail, as malloc does, and not end
+/// the process.
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
 
 namespace {
 
