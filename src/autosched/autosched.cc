@@ -1,0 +1,60 @@
+// Which rule schedules a program.
+//
+// 1. Inline what can be. 2. One reduction whose results lie side by side: a register tile. 3. Reductions along rows: one pass.
+// 4. Every block that is left without reduction: contiguous loops, vectors, threads.
+// A rule that fails half way leaves no trace: it works on a copy.
+#include "autosched/autosched.h"
+
+#include "autosched/rules/rules.h"
+
+namespace bevel {
+namespace {
+
+// Runs a rule on a copy and keeps the copy when it applied.
+template <class Rule> bool attempt(Schedule& sch, DefaultSchedule& out, const char* name, Rule rule) {
+  Schedule copy = sch;
+  Result<RuleResult> result = rule(copy);
+  if (!result) {
+    out.why.push_back(std::string(name) + " rule refused: " + result.error().message);
+    return false;
+  }
+  if (!result->applied) return false;
+  sch = copy;
+  out.why.push_back(result->why);
+  return true;
+}
+
+bool isPlain(const PrimFunc& f) { // programs that users scheduled or wrote with loops of their own stay as they are
+  return !attrInt(f->attrs, "tir.is_scheduled") && !attrInt(f->attrs, "view");
+}
+
+} // namespace
+
+Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target) {
+  DefaultSchedule out;
+  out.function = f;
+  if (!isPlain(f)) return out;
+  auto created = Schedule::create(f);
+  if (!created) {
+    out.why.push_back("not in block form: " + created.error().message);
+    return out;
+  }
+  Schedule sch = std::move(*created);
+  attempt(sch, out, "inline", [&](Schedule& s) { return inlineRule(s); });
+  std::vector<BlockInfo> before = analyseBlocks(sch.func());
+  bool done = attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, target); }) ||
+              attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, target); });
+  for (const BlockInfo& b : analyseBlocks(sch.func())) {
+    bool touched = done && !b.simpleLoops;
+    if (touched || b.reduces()) continue;
+    attempt(sch, out, "elementwise", [&](Schedule& s) { return elementwiseRule(s, b.block->name, target); });
+  }
+  auto named = mutableCopy(sch.func());
+  named->attrs = withAttr(named->attrs, "tir.is_scheduled", intImm(1));
+  named->origin = f->origin;
+  out.function = PrimFunc(named);
+  out.trace = sch.trace();
+  return out;
+}
+
+} // namespace bevel

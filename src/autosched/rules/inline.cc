@@ -1,0 +1,83 @@
+// Inlining.
+//
+//   B[i] = A[i] + 1      →     C[i] = exp(A[i] + 1)
+//   C[i] = exp(B[i])
+//
+// A block is inlined when it only has spatial axes, its result stays inside the program, and
+// - exactly one block reads it, or computing it again is cheaper than a load and store;
+// - the reader is no register-tiled reduction that would meet branches or repeated work in its innermost loop.
+#include "autosched/rules/rules.h"
+
+#include "ir/structural.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+bool isParam(const PrimFunc& f, const Buffer& b) {
+  return std::any_of(f->buffers.begin(), f->buffers.end(), [&](const Buffer& p) { return p && p->data == b->data; });
+}
+
+bool reads(const BlockInfo& b, const Buffer& buffer) {
+  return std::any_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.buffer->data == buffer->data; });
+}
+
+bool branches(const Block& b) {
+  bool any = false;
+  walk(b->body, [&](const NodeRef& n) {
+    const auto* c = n.as<CallNode>();
+    any |= n.is<SelectNode>() || n.is<IfNode>() || (c && c->op == Intrin::kIfThenElse);
+    return true;
+  });
+  return any;
+}
+
+// Reads an axis of the result in its innermost position: vectors run across results, not along the reduction.
+bool tiled(const BlockInfo& b) {
+  if (!b.reduces()) return false;
+  size_t last = b.block->iters.size();
+  for (size_t k = 0; k < b.block->iters.size(); ++k)
+    if (!b.isReduce(k)) last = k;
+  if (last == b.block->iters.size()) return false;
+  return std::any_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.linear && a.strides[last] == 1; });
+}
+
+bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInfo>& all) {
+  if (b.block->iters.size() != b.numSpatial() || !b.block->body.is<StoreNode>()) return false;
+  const Buffer& result = b.block->body.as<StoreNode>()->buffer;
+  if (isParam(f, result)) return false;
+  size_t readers = 0;
+  for (const BlockInfo& other : all) {
+    if (other.block->name == b.block->name || !reads(other, result)) continue;
+    ++readers;
+    bool heavy = branches(b.block) || bodyWork(b.block) > 2;
+    if (tiled(other) && heavy) return false;
+  }
+  return readers == 1 || (readers > 1 && bodyWork(b.block) <= 2);
+}
+
+} // namespace
+
+Result<RuleResult> inlineRule(Schedule& sch) {
+  RuleResult result;
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+    for (const BlockInfo& b : blocks) {
+      if (!inlinable(b, sch.func(), blocks)) continue;
+      Schedule before = sch;
+      BEVEL_TRY(BlockRV rv, sch.getSblock(b.block->name));
+      if (!sch.computeInline(rv)) { // legality is the step's to decide
+        sch = before;
+        continue;
+      }
+      result.applied = changed = true;
+      result.why += (result.why.empty() ? "inlined " : ", ") + b.block->name;
+      break;
+    }
+  }
+  return result;
+}
+
+} // namespace bevel

@@ -1,0 +1,86 @@
+// Reductions along rows.
+//
+//   m[i] = max_k A[i, k]; e[i, k] = exp(A[i, k] - m[i]); s[i] = sum_k e[i, k]; B[i, j] = e[i, j] / s[i]
+//   →   for i in T.parallel(n): m, e, s and B of row i, one after the other, vectors along k and j
+//
+// 1. The last block gives the rows: the axes that all reductions keep. 2. Every other block moves into the row loop, last
+// first. 3. Loops along the row are split by vectors; a vectorised reduction keeps partial results in lanes.
+#include "autosched/rules/rules.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+// Axes that every reduction keeps, counted from the outermost.
+size_t rowAxes(const std::vector<BlockInfo>& blocks) {
+  size_t rows = size_t(-1);
+  for (const BlockInfo& b : blocks)
+    if (b.reduces()) rows = std::min(rows, b.numSpatial());
+  return std::min(rows, blocks.back().numSpatial());
+}
+
+// The innermost loop of a block within its row becomes vectors. A reduction whose combiner has no vector form stays scalar.
+Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside, const Target& target) {
+  BEVEL_TRY(BlockRV rv, sch.getSblock(name));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(rv));
+  if (loops.size() <= outside) return {};
+  BEVEL_TRY(For last, sch.get(loops.back()));
+  auto extent = asConst(last->extent);
+  bool reduction = false, contiguous = true;
+  for (const BlockInfo& b : analyseBlocks(sch.func())) {
+    if (b.block->name != name) continue;
+    size_t axis = b.block->iters.size() - 1;
+    reduction = b.isReduce(axis);
+    for (const AccessPattern& a : b.accesses) contiguous &= a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
+  }
+  if (!contiguous) return {};
+  int64_t lanes = target.lanes(kFloat32) * (reduction ? 4 : 1);
+  while (extent && lanes > *extent && lanes > 1) lanes /= 2;
+  if (lanes <= 1) return {};
+  Schedule before = sch;
+  auto vectors = [&]() -> Status {
+    BEVEL_TRY(std::vector<LoopRV> parts, sch.split(loops.back(), {IntArg(), IntArg(lanes)}));
+    BEVEL_CHECK(sch.vectorize(parts[1]));
+    return {};
+  };
+  if (!vectors()) sch = before;
+  return {};
+}
+
+} // namespace
+
+Result<RuleResult> rowsRule(Schedule& sch, const Target& target) {
+  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+  bool any = false, simple = true;
+  for (const BlockInfo& b : blocks) any |= b.reduces(), simple &= b.simpleLoops;
+  if (!any || !simple) return RuleResult{};
+  size_t rows = rowAxes(blocks);
+  const std::string last = blocks.back().block->name;
+  BEVEL_TRY(BlockRV out, sch.getSblock(last));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
+  if (rows > loops.size()) return RuleResult{};
+  std::string why = "one pass over rows of " + last;
+  size_t outside = 0;
+  if (rows > 0) {
+    LoopRV row = loops[0];
+    if (rows > 1) {
+      BEVEL_TRY(row, sch.fuse({loops.begin(), loops.begin() + ptrdiff_t(rows)}));
+    }
+    outside = 1;
+    for (size_t i = blocks.size() - 1; i-- > 0;) {
+      BEVEL_TRY(BlockRV b, sch.getSblock(blocks[i].block->name));
+      Schedule before = sch;
+      if (!sch.computeAt(b, row, true)) {
+        sch = before; // stays outside as a loop nest of its own
+        continue;
+      }
+      why += ", " + blocks[i].block->name;
+    }
+    BEVEL_CHECK(sch.parallel(row));
+  }
+  for (const BlockInfo& b : blocks) BEVEL_CHECK(vectoriseAlongRow(sch, b.block->name, outside, target));
+  return RuleResult{true, why};
+}
+
+} // namespace bevel

@@ -1,0 +1,314 @@
+// Register tiles: contractions, convolutions and window reductions.
+//
+//   for m, n, k: C[m, n] += A[m, k] * B[k, n];  D = relu(C)
+//   →   Bp = pack(B)                                       panels of `columns`, at compile time when B is constant
+//       for panel, row tile (parallel):
+//         acc[rows, columns] = 0                            registers
+//         for k: acc[r, v] += A[m + r, k] * Bp[panel, k, v]
+//         D[…] = relu(acc)
+//
+// 1. The last spatial axis becomes vectors; the operand that moves along it is the panel operand. 2. An axis along which
+// the panel operand stays still gives the rows of the tile. 3. The tile follows from the target model (tile_model.h). 4. The result's
+// consumer (or a copy made for it) is tiled, the reduction moves into its tile with the result in registers.
+#include "autosched/rules/rules.h"
+
+#include "ir/structural.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+// How the axes and operands of a reduction map to a tile.
+struct Roles {
+  const BlockInfo* reduction = nullptr;
+  std::string consumer;           // block that reads the result; empty: none inside the program
+  size_t column = 0;              // axis of vectors
+  std::optional<size_t> row;      // axis of tile rows
+  const AccessPattern* panel = nullptr;
+  const AccessPattern* scalar = nullptr; // broadcast operand; null: all operands move along the column
+  std::vector<size_t> reduceOrder;       // reduction axes, outermost first
+};
+
+bool isContraction(const BlockInfo& b, size_t column) {
+  bool still = false, moves = false;
+  for (const AccessPattern& a : b.accesses)
+    if (!a.write && a.linear) (a.strides[column] == 0 ? still : moves) = true;
+  return still && moves;
+}
+
+// Position of the only index of the access that uses the axis, with coefficient one.
+std::optional<size_t> soleDim(const AccessPattern& a, size_t axis) {
+  std::optional<size_t> found;
+  for (size_t d = 0; d < a.dims.size(); ++d) {
+    if (a.dims[d][axis] == 0) continue;
+    bool others = false;
+    for (size_t k = 0; k < a.dims[d].size(); ++k) others |= k != axis && a.dims[d][k] != 0;
+    if (found || others || a.dims[d][axis] != 1) return std::nullopt;
+    found = d;
+  }
+  return found;
+}
+
+std::vector<size_t> reduceAxes(const BlockInfo& b, const AccessPattern* lead) {
+  std::vector<size_t> axes;
+  for (size_t k = 0; k < b.block->iters.size(); ++k)
+    if (b.isReduce(k)) axes.push_back(k);
+  if (lead)
+    std::stable_sort(axes.begin(), axes.end(), [&](size_t x, size_t y) { return lead->strides[x] > lead->strides[y]; });
+  return axes;
+}
+
+// Chooses the row axis: the panel operand does not move along it (it is reused), or, where every operand is a vector,
+// the innermost axis with several elements.
+std::optional<size_t> rowAxis(const BlockInfo& b, size_t column, const AccessPattern* panel, bool contraction) {
+  std::optional<size_t> best;
+  for (size_t k = 0; k < b.block->iters.size(); ++k) {
+    if (b.isReduce(k) || k == column || b.extent(k) == 1) continue;
+    if (contraction && panel->strides[k] != 0) continue;
+    best = k; // the innermost
+  }
+  return best;
+}
+
+std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
+  Roles r;
+  for (const BlockInfo& b : blocks) {
+    if (!b.reduces()) continue;
+    if (r.reduction) return std::nullopt; // several reductions: rows
+    r.reduction = &b;
+  }
+  if (!r.reduction || !r.reduction->simpleLoops) return std::nullopt;
+  const BlockInfo& b = *r.reduction;
+  size_t spatial = b.numSpatial();
+  if (spatial == 0 || !b.block->body.is<StoreNode>() || !b.accesses.back().write) return std::nullopt;
+  r.column = spatial - 1; // spatial axes come first in programs from tensor expressions
+  for (size_t k = 0; k < spatial; ++k)
+    if (b.isReduce(k)) return std::nullopt;
+  bool contraction = isContraction(b, r.column);
+  for (const AccessPattern& a : b.accesses) {
+    if (a.write) continue;
+    if (!a.linear) return std::nullopt;
+    if (a.strides[r.column] == 0) {
+      r.scalar = &a;
+      continue;
+    }
+    if (r.panel && contraction) return std::nullopt;
+    if (!r.panel || a.strides[r.column] == 1) r.panel = &a;
+    if (a.strides[r.column] != 1 && !contraction) return std::nullopt;
+  }
+  if (!r.panel) return std::nullopt;
+  if (!contraction) r.scalar = nullptr;
+  r.row = rowAxis(b, r.column, r.panel, contraction);
+  r.reduceOrder = reduceAxes(b, r.scalar ? r.scalar : r.panel);
+  for (const BlockInfo& c : blocks) {
+    if (&c == &b) continue;
+    bool readsResult = std::any_of(c.accesses.begin(), c.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.buffer->data == b.accesses.back().buffer->data; });
+    if (!readsResult) continue;
+    if (!r.consumer.empty() || !c.simpleLoops || c.block->iters.size() != spatial) return std::nullopt;
+    r.consumer = c.block->name;
+  }
+  return r;
+}
+
+int64_t constOr(int64_t v, int64_t otherwise) { return v > 0 ? v : otherwise; }
+
+TileProblem problemOf(const Roles& r) {
+  const BlockInfo& b = *r.reduction;
+  TileProblem p;
+  p.columns = b.extent(r.column);
+  p.rows = r.row ? b.extent(*r.row) : 1;
+  p.depth = 1;
+  for (size_t k : r.reduceOrder) p.depth *= constOr(b.extent(k), 64);
+  p.rowsAreScalars = r.scalar != nullptr;
+  p.elementBits = std::max<int>(b.accesses.back().buffer->dtype.bits, 8);
+  p.columnBytes = p.depth * r.panel->buffer->dtype.bits / 8;
+  p.rowBytes = r.scalar ? p.depth * r.scalar->buffer->dtype.bits / 8 : 0;
+  return p;
+}
+
+int64_t bufferBytes(const Buffer& b) {
+  int64_t n = b->dtype.bits / 8;
+  for (const Expr& d : b->shape) n *= constOr(asConst(d).value_or(-1), 64);
+  return n;
+}
+
+bool isConstantParam(const PrimFunc& f, const Buffer& b) {
+  std::vector<int64_t> constants = attrInts(f->attrs, "layout_free_buffers");
+  for (size_t i = 0; i < f->buffers.size(); ++i)
+    if (f->buffers[i] && f->buffers[i]->data == b->data)
+      return std::find(constants.begin(), constants.end(), int64_t(i)) != constants.end();
+  return false;
+}
+
+// (n // columns, other dims in the order of the reduction, n % columns)
+IndexMap panelMap(const Roles& r, size_t columnDim, int64_t columns) {
+  const AccessPattern& p = *r.panel;
+  std::vector<size_t> others;
+  for (size_t d = 0; d < p.dims.size(); ++d)
+    if (d != columnDim) others.push_back(d);
+  auto depthOf = [&](size_t d) { // position of the reduction axis that moves dimension d; batch axes first
+    for (size_t i = 0; i < r.reduceOrder.size(); ++i)
+      if (p.dims[d][r.reduceOrder[i]] != 0) return int64_t(i);
+    return int64_t(-1);
+  };
+  std::stable_sort(others.begin(), others.end(), [&](size_t x, size_t y) { return depthOf(x) < depthOf(y); });
+  return IndexMap::of(p.dims.size(), [&](const std::vector<Var>& i) {
+    Array<Expr> out;
+    for (size_t d : others)
+      if (depthOf(d) < 0) out.push_back(i[d]);
+    out.push_back(floordiv(i[columnDim], columns));
+    for (size_t d : others)
+      if (depthOf(d) >= 0) out.push_back(i[d]);
+    out.push_back(floormod(i[columnDim], columns));
+    return out;
+  });
+}
+
+// Index of the panel operand among the block's reads.
+std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
+  for (size_t i = 0; i < b->reads.size(); ++i)
+    if (b->reads[i]->buffer->data == buffer->data) return int64_t(i);
+  return std::nullopt;
+}
+
+// Copies the panel operand into panels. Returns the copying block; constant operands are marked for packing ahead of time.
+Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r, const TilePlan& plan) {
+  auto dim = soleDim(*r.panel, r.column);
+  auto index = readIndex(r.reduction->block, r.panel->buffer);
+  bool constant = isConstantParam(sch.func(), r.panel->buffer);
+  bool needed = constant || r.panel->strides[r.column] != 1;
+  if (!r.scalar || !needed || !dim || !index) return std::optional<BlockRV>();
+  BEVEL_TRY(BlockRV copy, sch.cacheRead(reduction, *index, "global"));
+  NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
+  BEVEL_CHECK(sch.transformLayout(copy, writeBuffer(0), panelMap(r, *dim, plan.columns()), AnyArg(zero)));
+  if (constant) BEVEL_CHECK(sch.annotate(copy, "preproc", 1));
+  return std::optional<BlockRV>(copy);
+}
+
+// Order of the loops around the tile, by what stays in cache. Returns the loop under which the tile runs.
+struct OuterNest {
+  std::vector<LoopRV> order; // outermost first
+  size_t parallelDepth = 1;  // how many of them may be one parallel loop
+};
+
+OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, LoopRV panels, const Roles& r, const TilePlan& plan, const Target& target) {
+  OuterNest nest;
+  nest.order = batch;
+  int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
+  bool panelsFit = bufferBytes(r.panel->buffer) <= half;
+  bool chunked = rowLoops.size() > 1 && plan.chunkRows > 0;
+  if (panelsFit || !r.scalar) { // all panels stay in L2: rows outside, panels inside
+    nest.order.insert(nest.order.end(), rowLoops.begin(), rowLoops.end());
+    nest.order.push_back(panels);
+    nest.parallelDepth = nest.order.size() - 1;
+  } else { // rows of a chunk stay in L2 while each panel is read once
+    if (chunked) nest.order.push_back(rowLoops[0]);
+    nest.order.push_back(panels);
+    nest.parallelDepth = nest.order.size();
+    nest.order.insert(nest.order.end(), rowLoops.begin() + (chunked ? 1 : 0), rowLoops.end());
+  }
+  nest.parallelDepth = std::max<size_t>(nest.parallelDepth, 1);
+  return nest;
+}
+
+// The reduction's own loops below the tile: reduction outside, rows and vectors inside, accumulators initialised before.
+Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const TilePlan& plan, size_t outside) {
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(block));
+  BEVEL_TRY(BlockRealize realize, sch.get(block));
+  auto loopOf = [&](size_t axis) -> Result<std::optional<LoopRV>> {
+    for (size_t i = outside; i < loops.size(); ++i) {
+      BEVEL_TRY(Var v, sch.varOf(loops[i]));
+      if (usesVar(realize->values[axis], v)) return std::optional<LoopRV>(loops[i]);
+    }
+    return std::optional<LoopRV>();
+  };
+  std::vector<LoopRV> order;
+  for (size_t k : r.reduceOrder) {
+    BEVEL_TRY(auto l, loopOf(k));
+    if (l) order.push_back(*l);
+  }
+  size_t reduceLoops = order.size();
+  std::vector<LoopRV> unrolled;
+  for (size_t k = 0; k < r.reduction->block->iters.size(); ++k) {
+    if (r.reduction->isReduce(k) || k == r.column) continue;
+    BEVEL_TRY(auto l, loopOf(k));
+    if (l) order.push_back(*l), unrolled.push_back(*l);
+  }
+  BEVEL_TRY(auto column, loopOf(r.column));
+  if (!column) return fail(ErrorCode::kIllegal, "the tile has no column loop");
+  BEVEL_TRY(std::vector<LoopRV> parts, sch.split(*column, {IntArg(), IntArg(plan.lanes)}, false));
+  order.insert(order.end(), parts.begin(), parts.end());
+  unrolled.push_back(parts[0]);
+  BEVEL_CHECK(sch.reorder(order));
+  BlockRV init = block;
+  if (reduceLoops > 0) {
+    BEVEL_TRY(init, sch.decomposeReduction(block, order[0]));
+    BEVEL_TRY(std::vector<LoopRV> initLoops, sch.getLoops(init));
+    BEVEL_CHECK(sch.vectorize(initLoops.back()));
+    for (size_t i = outside; i + 1 < initLoops.size(); ++i) BEVEL_CHECK(sch.unroll(initLoops[i]));
+  }
+  for (LoopRV l : unrolled) BEVEL_CHECK(sch.unroll(l));
+  return sch.vectorize(parts[1]);
+}
+
+Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& target) {
+  BEVEL_TRY(BlockRV reduction, sch.getSblock(r.reduction->block->name));
+  BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan));
+  BlockRV out;
+  if (r.consumer.empty()) {
+    BEVEL_TRY(out, sch.cacheWrite(reduction, 0, "register"));
+  } else {
+    BEVEL_TRY(out, sch.getSblock(r.consumer));
+    BEVEL_CHECK(sch.setScope(reduction, writeBuffer(0), "register"));
+  }
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
+  if (loops.size() <= r.column) return fail(ErrorCode::kIllegal, "the consumer has fewer loops than the reduction");
+  BEVEL_TRY(std::vector<LoopRV> columns, sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
+  std::vector<LoopRV> batch, rowLoops, inner;
+  for (size_t k = 0; k < r.column; ++k) {
+    if (!r.row || k != *r.row) {
+      (r.panel->strides[k] == 0 && r.scalar ? rowLoops : batch).push_back(loops[k]);
+      continue;
+    }
+    Factors factors = {IntArg(), IntArg(plan.rows)};
+    if (plan.chunkRows) factors = {IntArg(), IntArg(plan.chunkRows / plan.rows), IntArg(plan.rows)};
+    BEVEL_TRY(std::vector<LoopRV> rows, sch.split(loops[k], factors, false));
+    rowLoops.insert(rowLoops.end(), rows.begin(), rows.end() - 1);
+    inner.push_back(rows.back());
+  }
+  inner.push_back(columns[1]);
+  inner.push_back(columns[2]);
+  OuterNest nest = outerNest(batch, rowLoops, columns[0], r, plan, target);
+  std::vector<LoopRV> order = nest.order;
+  order.insert(order.end(), inner.begin(), inner.end());
+  BEVEL_CHECK(sch.reorder(order));
+  LoopRV at = nest.order.back();
+  if (copy && !isConstantParam(sch.func(), r.panel->buffer)) BEVEL_CHECK(sch.computeAt(*copy, columns[0]));
+  BEVEL_CHECK(sch.computeAt(reduction, at));
+  BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
+  for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.unroll(inner[i]));
+  BEVEL_CHECK(sch.vectorize(inner.back()));
+  LoopRV outer = nest.order[0];
+  if (nest.parallelDepth > 1) {
+    BEVEL_TRY(outer, sch.fuse({nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)}));
+  }
+  return sch.parallel(outer);
+}
+
+} // namespace
+
+Result<RuleResult> tileRule(Schedule& sch, const Target& target) {
+  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+  std::optional<Roles> roles = rolesOf(blocks);
+  if (!roles) return RuleResult{};
+  TilePlan plan = chooseTile(problemOf(*roles), target);
+  if (!roles->row) plan.rows = 1;
+  BEVEL_CHECK(tile(sch, *roles, plan, target));
+  std::string why = roles->reduction->block->name + ": " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns()) +
+                    " register tile, " + std::to_string(int(plan.efficiency * 100)) + "% of peak by the model";
+  if (plan.chunkRows) why += ", chunks of " + std::to_string(plan.chunkRows) + " rows";
+  return RuleResult{true, why};
+}
+
+} // namespace bevel

@@ -1,0 +1,55 @@
+// Choosing register tiles.
+//
+// Register budget (measured on LLVM 19: more accumulators spill): 12 of 16 vector registers, 28 of 32. Latency: a multiply-add takes
+// 4 cycles and two start each cycle, so fewer than 8 accumulators cannot keep the units busy.
+#include "autosched/tile_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bevel {
+namespace {
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Cycles of one step of the reduction in a tile.
+double stepCycles(const TileProblem& p, int64_t rows, int64_t vectors) {
+  double multiplyAdds = double(rows * vectors) / 2;
+  double loads = p.rowsAreScalars ? double(rows + vectors) / 2 : double(rows * vectors + vectors) / 2;
+  return std::max({multiplyAdds, loads, 4.0});
+}
+
+} // namespace
+
+TilePlan chooseTile(const TileProblem& p, const Target& target) {
+  int64_t lanes = std::max(1, target.vectorBits / p.elementBits);
+  int64_t budget = target.numVectorRegs >= 32 ? 28 : 12;
+  int64_t rows = p.rows > 0 ? p.rows : 128, columns = p.columns > 0 ? p.columns : 512;
+  TilePlan best;
+  double bestCycles = 0;
+  for (int64_t v = 1; v <= std::min<int64_t>(budget, ceilDiv(columns, lanes)); ++v)
+    for (int64_t r = 1; r * v <= budget && r <= std::max<int64_t>(rows, 1); ++r) {
+      if (r > 14 || v > 8) continue; // addresses of rows need registers as well
+      // A panel operand and a broadcast live beside the accumulators.
+      if (r * v + std::min<int64_t>(v, 3) + 1 > target.numVectorRegs) continue;
+      double tiles = double(ceilDiv(rows, r)) * double(ceilDiv(columns, v * lanes));
+      double cycles = tiles * (stepCycles(p, r, v) + 0.02 * double(r + v)); // ties: fewer pointers
+      if (bestCycles == 0 || cycles < bestCycles * 0.999) {
+        bestCycles = cycles;
+        best.rows = r;
+        best.vectors = v;
+      }
+    }
+  best.lanes = lanes;
+  double ideal = double(rows) * double(columns) / double(lanes) / 2;
+  best.efficiency = bestCycles > 0 ? ideal / bestCycles : 0;
+  // Rows of a chunk stay in half of L2 while all panels pass; panels that fit L2 themselves need no such care.
+  int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
+  if (p.rowBytes > 0 && rows * p.rowBytes > half) {
+    int64_t chunk = std::max<int64_t>(half / p.rowBytes / best.rows, 1) * best.rows;
+    if (chunk < rows) best.chunkRows = chunk;
+  }
+  return best;
+}
+
+} // namespace bevel
