@@ -1,0 +1,416 @@
+// Entry points, tokens, errors, names and the module level of the parser.
+#include "ir/parser_impl.h"
+
+#include "base/stack.h"
+#include "ir/printer.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+template <class T, class F> Result<T> onLargeStack(F&& f) {
+  std::optional<Result<T>> result;
+  withLargeStack([&] { result.emplace(f()); });
+  return std::move(*result);
+}
+
+} // namespace
+
+Result<Module> parseModule(std::string_view text, const ParseOptions& options) {
+  return onLargeStack<Module>([&] { return detail::Parser(text, options).module(); });
+}
+Result<NodeRef> parseFunction(std::string_view text, const ParseOptions& options) {
+  return onLargeStack<NodeRef>([&] { return detail::Parser(text, options).function(); });
+}
+Result<NodeRef> parseExpression(std::string_view text, const ParseOptions& options) {
+  return onLargeStack<NodeRef>([&] { return detail::Parser(text, options).expression(); });
+}
+Result<Module> parseModule(std::string_view text, std::string file) {
+  ParseOptions options;
+  options.file = std::move(file);
+  return parseModule(text, options);
+}
+Result<NodeRef> parseFunction(std::string_view text, std::string file) {
+  ParseOptions options;
+  options.file = std::move(file);
+  return parseFunction(text, options);
+}
+
+namespace detail {
+namespace {
+
+constexpr size_t kMaxErrors = 20;
+
+// Levenshtein distance, given up beyond `limit`.
+size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit || a.size() > 64 || b.size() > 64) return limit + 1;
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t change = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+Value capturedValue(const NodeRef& node) {
+  if (!node) return Value::none();
+  if (auto* i = node.as<IntImmNode>()) return i->dtype.isBool() ? Value::boolean(i->value != 0) : Value::integer(i->value);
+  if (auto* f = node.as<FloatImmNode>()) return Value::floating(f->value);
+  if (auto* s = node.as<StringImmNode>()) return Value::string(s->value);
+  if (auto* l = node.as<ListNode>()) {
+    Value v;
+    v.tag = Value::kList;
+    for (const NodeRef& item : l->items) v.items.push_back(capturedValue(item));
+    return v;
+  }
+  return Value::of(node);
+}
+
+} // namespace
+
+const Value* Args::find(size_t i, std::string_view key) {
+  if (i != kKeywordOnly && i < pos.size()) {
+    taken = std::max(taken, i + 1);
+    return &pos[i];
+  }
+  takenKeywords.resize(kw.size());
+  for (size_t k = 0; k < kw.size(); ++k)
+    if (kw[k].first == key) {
+      takenKeywords[k] = true;
+      return &kw[k].second;
+    }
+  return nullptr;
+}
+
+const Token& Args::where(size_t i, std::string_view key) const {
+  if (i != kKeywordOnly && i < posAt.size()) return posAt[i];
+  for (size_t k = 0; k < kw.size(); ++k)
+    if (kw[k].first == key) return kwAt[k];
+  return at;
+}
+
+Value Parser::failed(const Token& where, std::string message, std::string hint) {
+  if (errors_.size() >= kMaxErrors) { // enough: give up on the rest
+    pos_ = tokens_.empty() ? 0 : tokens_.size() - 1;
+    return Value();
+  }
+  Error e(ErrorCode::kInvalid, std::move(message));
+  e.file = options_.file;
+  e.span = {where.line > 0 ? where.line + options_.firstLine - 1 : 0, where.column, where.endColumn};
+  e.hint = std::move(hint);
+  size_t begin = 0;
+  for (int line = 1; line < where.line && begin != std::string_view::npos; ++line) {
+    begin = text_.find('\n', begin);
+    if (begin != std::string_view::npos) ++begin;
+  }
+  if (where.line > 0 && begin < text_.size()) {
+    e.source = std::string(text_.substr(begin, std::min(text_.find('\n', begin), text_.size()) - begin));
+    if (!e.source.empty() && e.source.back() == '\r') e.source.pop_back();
+    std::replace(e.source.begin(), e.source.end(), '\t', ' ');
+  }
+  errors_.push_back(std::move(e));
+  return Value();
+}
+
+Error Parser::firstError() {
+  if (errors_.empty()) failed(peek(), "this text cannot be read");
+  if (options_.errors) *options_.errors = errors_;
+  Error first = errors_.front();
+  for (size_t i = 1; i < errors_.size(); ++i) {
+    Error other = errors_[i];
+    other.source.clear(), other.hint.clear();
+    first.notes.push_back("also " + other.str());
+  }
+  return first;
+}
+
+bool Parser::expect(std::string_view text) {
+  if (accept(text)) return true;
+  const Token& t = peek();
+  std::string found = t.kind == TokenKind::kNewline ? "the end of the line" : t.kind == TokenKind::kEnd ? "the end of the text"
+                      : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent ? "other indentation" : "'" + std::string(t.text) + "'";
+  return report(t, "expected '" + std::string(text) + "', found " + found);
+}
+
+bool Parser::expectKind(TokenKind kind, const char* what) {
+  if (atKind(kind)) return take(), true;
+  return report(peek(), std::string("expected ") + what);
+}
+
+bool Parser::start() {
+  auto tokens = tokenize(text_);
+  if (!tokens) {
+    Token where;
+    where.line = tokens.error().span.line, where.column = tokens.error().span.column, where.endColumn = tokens.error().span.endColumn;
+    return report(where, tokens.error().message, tokens.error().hint);
+  }
+  tokens_ = std::move(*tokens);
+  pushScope();
+  aliases_ = {{"T", "T"}, {"R", "R"}, {"I", "I"}, {"tvm", "tvm"}, {"metadata", "metadata"}, {"range", "range"}, {"float", "float"}};
+  return true;
+}
+
+Origin Parser::originAt(const Token& t) {
+  if (!options_.origins || t.line <= 0) return nullptr;
+  auto origin = make<OriginObject>();
+  origin->file = options_.file;
+  origin->span = {t.line + options_.firstLine - 1, t.column, t.endColumn};
+  return origin;
+}
+
+/// Skips the rest of a faulty statement, with the suite that it may have.
+void Parser::skipStatement() {
+  while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) take();
+  if (atKind(TokenKind::kNewline)) take();
+  if (atKind(TokenKind::kIndent)) skipSuite();
+}
+
+void Parser::skipSuite() {
+  int depth = 0;
+  do {
+    if (atKind(TokenKind::kIndent)) ++depth;
+    if (atKind(TokenKind::kDedent)) --depth;
+    if (atKind(TokenKind::kEnd)) return;
+    take();
+  } while (depth > 0);
+}
+
+void Parser::bind(const std::string& name, Value value) {
+  value.fresh = false;
+  scopes_.back()[name] = std::move(value);
+}
+
+const Value* Parser::lookup(std::string_view name) const {
+  std::string key(name);
+  for (size_t i = scopes_.size(); i-- > 0;)
+    if (auto it = scopes_[i].find(key); it != scopes_[i].end()) return &it->second;
+  return nullptr;
+}
+
+std::string Parser::didYouMean(std::string_view name, const std::vector<std::string>& candidates) const {
+  size_t limit = name.size() <= 3 ? 1 : name.size() <= 6 ? 2 : 3, best = limit + 1;
+  std::string found;
+  for (const std::string& c : candidates) {
+    size_t d = editDistance(name, c, limit);
+    if (d < best || (d == best && d <= limit && c < found)) best = d, found = c;
+  }
+  return found.empty() ? "" : "did you mean '" + found + "'?";
+}
+
+Value Parser::nameValue(const Token& t) {
+  if (const Value* v = lookup(t.text)) return *v;
+  std::string name(t.text);
+  if (auto it = aliases_.find(name); it != aliases_.end()) return Value::path(it->second);
+  for (const auto& [key, node] : options_.captures)
+    if (key == name) return capturedValue(node);
+  Value self;
+  self.tag = Value::kModule;
+  if (name == "cls" || (!className_.empty() && name == className_)) return self;
+  for (const std::string& f : functionNames_)
+    if (f == name) return Value::of(globalVar(name));
+  if (defineSymbols_) {
+    Var v = var(name, kInt64);
+    scopes_[scopes_.size() - 1][name] = Value::of(v);
+    undeclared_[v.get()] = true;
+    return Value::of(v);
+  }
+  std::vector<std::string> candidates = functionNames_;
+  for (const auto& scope : scopes_)
+    for (const auto& entry : scope) candidates.push_back(entry.first);
+  for (const auto& entry : options_.captures) candidates.push_back(entry.first);
+  return failed(t, "undefined variable '" + name + "'", didYouMean(name, candidates));
+}
+
+GlobalVar Parser::globalVar(const std::string& name) {
+  auto& g = globals_[name];
+  if (!g) g = make<const GlobalVarNode>(name);
+  return g;
+}
+
+/// `from tvm.script import ir as I, tirx as T` and `import …`: only the names matter.
+void Parser::importLine() {
+  auto canonical = [](std::string_view name) -> std::string {
+    if (name == "ir") return "I";
+    if (name == "tir" || name == "tirx" || name == "s_tir") return "T";
+    if (name == "relax") return "R";
+    return "";
+  };
+  take();
+  std::string last;
+  for (; !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd); take()) {
+    if (at("as")) {
+      std::string target = canonical(last);
+      if (!target.empty() && peek(1).kind == TokenKind::kName) aliases_[std::string(peek(1).text)] = target;
+    } else if (atKind(TokenKind::kName)) last = std::string(peek().text);
+  }
+}
+
+void Parser::imports() {
+  while (true) {
+    if (atKind(TokenKind::kNewline)) take();
+    else if (at("from") || at("import")) importLine();
+    else if (atKind(TokenKind::kString)) take();
+    else return;
+  }
+}
+
+bool Parser::decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sTir) {
+  while (accept("@")) {
+    Token where = peek();
+    std::string last;
+    do {
+      if (!atKind(TokenKind::kName)) return report(peek(), "expected the name of a decorator");
+      last = std::string(take().text);
+    } while (accept("."));
+    if (last != "prim_func" && last != "function" && last != "ir_module" && last != "macro" && last != "inline")
+      return report(where, "unknown decorator '" + last + "'", "use @I.ir_module, @T.prim_func or @R.function");
+    if (last == "macro" || last == "inline") return report(where, "macros are not supported", "write the statements in place");
+    kind = last;
+    if (accept("(")) {
+      while (!at(")")) {
+        Token key = take();
+        if (key.kind != TokenKind::kName || !expect("=")) return report(key, "expected a keyword such as private=True");
+        Token value = take();
+        bool set = value.is("True");
+        if (!set && !value.is("False")) return report(value, "expected True or False");
+        if (key.is("private")) isPrivate = set;
+        else if (key.is("pure")) pure = set;
+        else if (key.is("s_tir")) sTir = set;
+        else if (!key.is("check_well_formed") && !key.is("persistent")) return report(key, "unknown keyword '" + std::string(key.text) + "'");
+        if (!accept(",")) break;
+      }
+      if (!expect(")")) return false;
+    }
+    if (!expectKind(TokenKind::kNewline, "the end of the line")) return false;
+    while (atKind(TokenKind::kNewline)) take();
+  }
+  return true;
+}
+
+/// Names of the module's functions, which may be used before they are defined.
+void Parser::findFunctions() {
+  int depth = 0, classDepth = -1;
+  for (size_t i = 0; i + 1 < tokens_.size(); ++i) {
+    const Token& t = tokens_[i];
+    if (t.kind == TokenKind::kIndent) ++depth;
+    if (t.kind == TokenKind::kDedent) --depth;
+    if (t.is("class")) classDepth = depth + 1, className_ = std::string(tokens_[i + 1].text);
+    bool member = t.is("def") && tokens_[i + 1].kind == TokenKind::kName && (depth == 0 || depth == classDepth);
+    if (member) functionNames_.emplace_back(tokens_[i + 1].text);
+  }
+}
+
+bool Parser::functionDef(std::vector<std::pair<std::string, GraphExpr>>& functions) {
+  std::string kind;
+  bool isPrivate = false, pure = true, sTir = false;
+  Token where = peek();
+  if (!decorators(kind, isPrivate, pure, sTir)) return false;
+  if (!at("def")) return report(peek(), "expected a function ('def')");
+  take();
+  Token nameToken = peek();
+  if (!expectKind(TokenKind::kName, "a function name")) return false;
+  std::string name(nameToken.text);
+  if (kind != "prim_func" && kind != "function")
+    return report(where, "function '" + name + "' has no decorator", "mark it @T.prim_func (a tensor program) or @R.function (a graph function)");
+  for (const auto& f : functions)
+    if (f.first == name) return report(nameToken, "function '" + name + "' is defined twice");
+  GraphExpr f = kind == "prim_func" ? primFunc(name, isPrivate, sTir) : relaxFunction(name, isPrivate, pure);
+  if (!f) return false;
+  functions.emplace_back(name, f);
+  return true;
+}
+
+bool Parser::moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions) {
+  if (at("@") || at("def")) return functionDef(functions);
+  if (accept("pass") || atKind(TokenKind::kString)) {
+    if (atKind(TokenKind::kString)) take();
+    return endOfLine();
+  }
+  Token where = peek();
+  Value callee = atKind(TokenKind::kName) ? postfix() : Value();
+  if (!callee.ok()) return errors_.empty() ? report(where, "expected a function of the module") : false;
+  return endOfLine();
+}
+
+bool Parser::moduleClass(std::vector<std::pair<std::string, GraphExpr>>& functions) {
+  take();
+  if (!expectKind(TokenKind::kName, "the name of the module")) return false;
+  if (accept("(") && !expect(")")) return false;
+  if (!suiteStart()) return false;
+  while (!atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) {
+    size_t before = pos_;
+    if (!moduleStatement(functions)) {
+      skipStatement();
+      if (pos_ == before) take();
+    }
+  }
+  if (atKind(TokenKind::kDedent)) take();
+  return true;
+}
+
+Result<Module> Parser::module() {
+  if (!start()) return fail(firstError());
+  imports();
+  findFunctions();
+  knownFunctions_ = true;
+  std::vector<std::pair<std::string, GraphExpr>> functions;
+  bool any = false;
+  while (!atKind(TokenKind::kEnd)) {
+    size_t before = pos_;
+    imports();
+    if (atKind(TokenKind::kEnd)) break;
+    any = true;
+    size_t mark = pos_;
+    std::string kind;
+    bool flags[3] = {};
+    size_t errorsBefore = errors_.size();
+    bool ok = decorators(kind, flags[0], flags[1], flags[2]);
+    if (ok && at("class")) ok = moduleClass(functions);
+    else if (ok && at("def")) pos_ = mark, ok = functionDef(functions);
+    else if (ok || errors_.size() == errorsBefore) ok = report(peek(), "expected a module class or a function");
+    if (!ok) skipStatement();
+    while (atKind(TokenKind::kDedent) || atKind(TokenKind::kNewline)) take();
+    if (pos_ == before) take();
+  }
+  if (!any && errors_.empty()) failed(peek(), "the text holds no module", "begin with @I.ir_module and a class");
+  if (!errors_.empty()) return fail(firstError());
+  auto m = make<ModuleNode>();
+  for (auto& [name, f] : functions) {
+    m->names.push_back(globalVar(name));
+    m->functions.push_back(f);
+  }
+  m->attrs = moduleAttrs_;
+  return Module(m);
+}
+
+Result<NodeRef> Parser::function() {
+  if (!start()) return fail(firstError());
+  imports();
+  findFunctions();
+  className_ = "Module";
+  std::vector<std::pair<std::string, GraphExpr>> functions;
+  if (functionDef(functions)) imports();
+  if (errors_.empty() && !atKind(TokenKind::kEnd)) failed(peek(), "expected one function and nothing else");
+  if (!errors_.empty() || functions.empty()) return fail(firstError());
+  return NodeRef(functions[0].second);
+}
+
+Result<NodeRef> Parser::expression() {
+  if (!start()) return fail(firstError());
+  Token where = peek();
+  Value v = expr();
+  if (v.ok() && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) failed(peek(), "expected the end of the expression");
+  NodeRef node;
+  if (errors_.empty()) node = v.tag == Value::kNode ? v.node : v.isSequence() || v.tag == Value::kDict ? attrNode(v, where) : NodeRef(toExpr(v, where));
+  if (!errors_.empty() || !node) return fail(firstError());
+  return node;
+}
+
+} // namespace detail
+} // namespace bevel

@@ -1,0 +1,392 @@
+// The grammar of expressions.
+#include "ir/parser_impl.h"
+
+#include "ir/notation.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace bevel::detail {
+namespace {
+
+// Binary operators by level, weakest first; `not` lies between "and" and the comparisons.
+constexpr std::string_view kLevels[][10] = {
+    {"or"}, {"and"}, {"not"}, {"==", "!=", "<", "<=", ">", ">=", "in", "is"}, {"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%", "@"}};
+constexpr int kNumLevels = 10, kNotLevel = 2, kCompareLevel = 3, kMaxNesting = 500;
+
+std::string withoutUnderscores(std::string_view text) {
+  std::string out;
+  for (char c : text)
+    if (c != '_') out += c;
+  return out;
+}
+
+} // namespace
+
+Parser::Nested::Nested(Parser& p) : parser(p), ok(++p.nesting_ <= kMaxNesting) {
+  if (!ok && (p.errors_.empty() || p.errors_.back().message != "nested too deeply")) p.failed(p.peek(), "nested too deeply");
+}
+
+Value Parser::binaryLevel(int level) {
+  if (level == kNotLevel && at("not")) {
+    Nested nested(*this);
+    if (!nested.ok) return Value();
+    Token op = take();
+    return applyUnary("not", binaryLevel(kNotLevel), op);
+  }
+  if (level == kNumLevels) return unary();
+  Value left = binaryLevel(level + 1);
+  bool compared = false;
+  while (left.ok()) {
+    Token op = peek();
+    bool found = false;
+    for (std::string_view text : kLevels[level]) found |= !text.empty() && level != kNotLevel && op.is(text);
+    if (!found) break;
+    if (compared) return failed(op, "comparisons do not chain here", "write 'a < b and b < c'");
+    compared = level == kCompareLevel;
+    take();
+    if (op.is("in") || op.is("is") || op.is("@")) return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
+    Value right = binaryLevel(level + 1);
+    left = applyBinary(op.text, left, right, op);
+  }
+  if (level == 0 && left.ok() && at("if") && !atKind(TokenKind::kNewline)) return failed(peek(), "conditional expressions are not part of the notation", "use T.if_then_else(condition, a, b) or T.Select");
+  return left;
+}
+
+Value Parser::unary() {
+  Token op = peek();
+  if (!op.is("-") && !op.is("+") && !op.is("~")) return postfix();
+  Nested nested(*this);
+  if (!nested.ok) return Value();
+  take();
+  return applyUnary(op.text, unary(), op);
+}
+
+Value Parser::postfix() {
+  Nested nested(*this);
+  if (!nested.ok) return Value();
+  Token where = peek();
+  Value v = atom();
+  while (v.ok()) {
+    if (at("(")) v = call(std::move(v), where);
+    else if (at("[")) {
+      Token open = take();
+      v = subscript(std::move(v), open);
+    } else if (at(".")) {
+      take();
+      v = attribute(v, where);
+    } else if (at("**")) return failed(peek(), "operator '**' has no meaning here", "use T.pow");
+    else break;
+  }
+  return v;
+}
+
+Value Parser::number() {
+  Token t = take();
+  std::string text = withoutUnderscores(t.text);
+  const char* end = text.data() + text.size();
+  if (t.kind == TokenKind::kFloat) {
+    double value = 0;
+    auto [p, ec] = std::from_chars(text.data(), end, value);
+    if (ec == std::errc::result_out_of_range) value = text.find("e-") == std::string::npos && text.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
+    else if (ec != std::errc() || p != end) return failed(t, "malformed number");
+    return Value::floating(value);
+  }
+  int base = 10;
+  size_t skip = 0;
+  if (text.size() > 2 && text[0] == '0') {
+    char c = char(text[1] | 0x20);
+    base = c == 'x' ? 16 : c == 'b' ? 2 : c == 'o' ? 8 : 10;
+    skip = base == 10 ? 0 : 2;
+  }
+  uint64_t value = 0;
+  auto [p, ec] = std::from_chars(text.data() + skip, end, value, base);
+  if (ec == std::errc::result_out_of_range) return failed(t, "this integer does not fit 64 bits");
+  if (ec != std::errc() || p != end) return failed(t, "malformed number");
+  Value v = Value::integer(int64_t(value));
+  if (value > uint64_t(INT64_MAX)) v.text = "u"; // only an unsigned 64-bit constant or -2^63
+  return v;
+}
+
+Value Parser::bracketed(std::string_view close, Value::Tag tag) {
+  Value v;
+  v.tag = tag;
+  bool trailing = false;
+  while (!at(close)) {
+    if (at("*")) return failed(peek(), "'*' unpacking is not supported", "list the items");
+    Value item = expr();
+    if (!item.ok()) return item;
+    v.items.push_back(std::move(item));
+    trailing = accept(",");
+    if (!trailing) break;
+  }
+  if (at("for")) return failed(peek(), "comprehensions are not part of the notation", "list the items");
+  if (!expect(close)) return Value();
+  if (tag == Value::kTuple && v.items.size() == 1 && !trailing) {
+    Value inner = std::move(v.items[0]);
+    return inner;
+  }
+  return v;
+}
+
+Value Parser::dictionary() {
+  Value v;
+  v.tag = Value::kDict;
+  while (!at("}")) {
+    Token keyAt = peek();
+    Value key = expr();
+    if (!key.ok()) return key;
+    if (key.tag != Value::kString) return failed(keyAt, "keys are strings here");
+    if (!expect(":")) return Value();
+    Value value = expr();
+    if (!value.ok()) return value;
+    v.keys.push_back(key.text);
+    v.items.push_back(std::move(value));
+    if (!accept(",")) break;
+  }
+  if (!expect("}")) return Value();
+  return v;
+}
+
+Value Parser::atom() {
+  const Token& t = peek();
+  switch (t.kind) {
+  case TokenKind::kInt:
+  case TokenKind::kFloat: return number();
+  case TokenKind::kString: {
+    std::string text;
+    while (atKind(TokenKind::kString)) { // adjacent strings are one
+      auto part = stringValue(peek().text);
+      if (!part) return failed(peek(), "malformed escape in a string");
+      text += *part;
+      take();
+    }
+    return Value::string(std::move(text));
+  }
+  case TokenKind::kName:
+    if (accept("True")) return Value::boolean(true);
+    if (accept("False")) return Value::boolean(false);
+    if (accept("None")) return Value::none();
+    if (at("lambda")) return failed(t, "a lambda has no meaning here");
+    return nameValue(take());
+  case TokenKind::kOperator:
+    if (accept("(")) return bracketed(")", Value::kTuple);
+    if (accept("[")) return bracketed("]", Value::kList);
+    if (accept("{")) return dictionary();
+    break;
+  default: break;
+  }
+  if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd) return failed(t, "expected an expression before the end of the line");
+  return failed(t, "expected an expression, found '" + std::string(t.text) + "'");
+}
+
+Value Parser::arguments(Args& args) {
+  take(); // (
+  while (!at(")")) {
+    Token where = peek();
+    if (at("*") || at("**")) return failed(where, "'*' unpacking is not supported", "list the arguments");
+    bool keyword = atKind(TokenKind::kName) && peek(1).is("=");
+    if (keyword) take(), take();
+    Value v = expr();
+    if (!v.ok()) return v;
+    where.endColumn = previous().line == where.line ? previous().endColumn : where.endColumn;
+    if (keyword) {
+      for (const auto& k : args.kw)
+        if (k.first == where.text) return failed(where, "keyword '" + std::string(where.text) + "' is given twice");
+      args.kw.emplace_back(std::string(where.text), std::move(v));
+      args.kwAt.push_back(where);
+    } else {
+      if (!args.kw.empty()) return failed(where, "positional argument after a keyword");
+      args.pos.push_back(std::move(v));
+      args.posAt.push_back(where);
+    }
+    if (!accept(",")) break;
+  }
+  if (!expect(")")) return Value();
+  return Value::none();
+}
+
+Value Parser::call(Value callee, const Token& start) {
+  Token where = start;
+  if (previous().line == where.line) where.endColumn = previous().endColumn;
+  if (callee.tag == Value::kPath) { // forms that bind names inside their parentheses
+    if (callee.text == "T.let") return letForm(where);
+    if (callee.text == "T.Let") return letWhereForm(where);
+    if (callee.text == "T.comm_reducer") return combinerForm(where);
+    if (callee.text == "T.reduce") return reduceForm(where);
+    if (callee.text == "T.iter_var") return iterVarForm(where);
+  }
+  Args args;
+  args.name = callee.text;
+  args.at = where;
+  if (!arguments(args).ok()) return Value();
+  if (callee.tag == Value::kPath) {
+    if (callee.text.starts_with("T.")) return callTir(args);
+    if (callee.text.starts_with("R.") || callee.text.starts_with("I.") || callee.text == "float") return callRelax(args);
+    return failed(where, "'" + callee.text + "' cannot be called here");
+  }
+  if (auto* s = callee.as<StringImmNode>(); s && callee.items.size() == 1 && callee.items[0].tag == Value::kNode) {
+    if (s->value == "astype") { // x.astype("float32")
+      auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
+      if (!dtype || !finish(args)) return Value();
+      Expr x = toExpr(callee.items[0], where);
+      return x ? Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x), callee.items[0].depth + 1) : Value();
+    }
+    return bufferMethod(cast<BufferNode>(callee.items[0].node), s->value, args);
+  }
+  if (callee.tag == Value::kNode && callee.node.is<GraphExprNode>()) {
+    Array<GraphExpr> values;
+    for (size_t i = 0; i < args.pos.size(); ++i) {
+      GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
+      if (!e) return Value();
+      values.push_back(e);
+    }
+    args.taken = args.pos.size();
+    Dict attrs;
+    Array<Type> types;
+    if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args)) return Value();
+    return finishCall(cast<GraphExprNode>(callee.node), values, attrs, types);
+  }
+  return failed(where, describe(callee) + " cannot be called");
+}
+
+Value Parser::subscriptItem() {
+  if (accept("...")) return failed(previous(), "'...' is not supported", "list the indices");
+  Value start = Value::none();
+  if (!at(":")) {
+    start = expr();
+    if (!start.ok() || !at(":")) return start;
+  }
+  take(); // :
+  Value slice;
+  slice.tag = Value::kSlice;
+  Value stop = Value::none();
+  if (!at(",") && !at("]") && !at(":")) {
+    stop = expr();
+    if (!stop.ok()) return stop;
+  }
+  if (at(":")) return failed(peek(), "slices with a step are not supported");
+  slice.items = {std::move(start), std::move(stop)};
+  return slice;
+}
+
+Value Parser::subscript(Value base, const Token& where) {
+  std::vector<Value> items;
+  while (!at("]")) {
+    Value item = subscriptItem();
+    if (!item.ok()) return item;
+    items.push_back(std::move(item));
+    if (!accept(",")) break;
+  }
+  if (!expect("]")) return Value();
+  if (items.size() == 1 && items[0].tag == Value::kTuple) items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]
+  if (base.as<BufferNode>()) return indexBuffer(cast<BufferNode>(base.node), std::move(items), where);
+  if (base.tag == Value::kPath && base.text == "T.let" && items.size() == 1) return items[0]; // the annotation T.let[T.int32]
+  if (items.size() != 1) return failed(where, "expected one index");
+  if (base.tag == Value::kPath && base.text.starts_with("metadata")) {
+    if (items[0].tag == Value::kString) return Value::path("metadata[]");
+    if (items[0].tag == Value::kInt) {
+      uint64_t i = uint64_t(items[0].number);
+      if (i >= options_.constants.size())
+        return failed(where, "the text refers to constant " + std::to_string(items[0].number) + ", but " + std::to_string(options_.constants.size()) + " are given",
+                      "read the module together with its .safetensors file");
+      return Value::of(options_.constants[i]);
+    }
+  }
+  if (items[0].tag == Value::kInt && base.isSequence()) {
+    int64_t i = items[0].number, n = int64_t(base.items.size());
+    if (i < 0) i += n;
+    if (i < 0 || i >= n) return failed(where, "index " + std::to_string(items[0].number) + " is outside a list of " + std::to_string(n));
+    Value item = base.items[size_t(i)];
+    return item;
+  }
+  if (base.tag == Value::kNode && base.node.is<GraphExprNode>() && items[0].tag == Value::kInt) {
+    if (items[0].number < 0) return failed(where, "a tuple's index is not negative");
+    const auto* type = base.as<GraphExprNode>()->type.as<TupleTypeNode>();
+    if (type && size_t(items[0].number) >= type->fields_.size())
+      return failed(where, "index " + std::to_string(items[0].number) + " is outside a tuple of " + std::to_string(type->fields_.size()));
+    return Value::of(make<const TupleGetNode>(cast<GraphExprNode>(base.node), items[0].number), base.depth + 1);
+  }
+  return failed(where, describe(base) + " cannot be indexed");
+}
+
+/// Indices or slices of a buffer: a Load, or a BufferRegion when one of them is a slice.
+Value Parser::indexBuffer(const Buffer& b, std::vector<Value> items, const Token& where) {
+  if (items.size() != b->rank())
+    return failed(where, "buffer '" + b->name + "' has " + std::to_string(b->rank()) + " dimensions, but " + std::to_string(items.size()) + " indices are given");
+  bool region = false;
+  for (const Value& item : items) region |= item.tag == Value::kSlice;
+  Array<Expr> indices;
+  Array<Range> ranges;
+  int depth = 1;
+  for (size_t i = 0; i < items.size(); ++i) {
+    DType wanted = b->shape[i]->dtype;
+    depth = std::max(depth, items[i].depth + 1);
+    if (items[i].tag == Value::kSlice) {
+      Value start = items[i].items[0], stop = items[i].items[1];
+      if (start.tag == Value::kNone) start = Value::integer(0);
+      if (stop.tag == Value::kNone) stop = Value::of(b->shape[i]);
+      Range r = rangeOf(start, stop, where, wanted);
+      if (!r) return Value();
+      ranges.push_back(r);
+      continue;
+    }
+    Expr e = toExpr(items[i], where, items[i].isNumber() ? wanted : DType::Void());
+    if (!e) return Value();
+    if (!e->dtype.isInteger()) return failed(where, "an index is an integer, not " + e->dtype.str());
+    if (region) ranges.push_back(range(e, make<const IntImmNode>(e->dtype.scalar(), 1)));
+    else {
+      if (e->dtype.isVector() && i + 1 != items.size()) return failed(where, "only the last index may be a vector");
+      indices.push_back(e);
+    }
+  }
+  if (tooDeep(depth, where)) return Value();
+  if (region) return Value::of(make<const BufferRegionNode>(b, ranges), depth);
+  return Value::of(placed(make<LoadNode>(b, indices), where), depth);
+}
+
+Value Parser::attribute(const Value& base, const Token& where) {
+  Token name = peek();
+  if (!expectKind(TokenKind::kName, "a name after '.'")) return Value();
+  std::string text(name.text);
+  if (base.tag == Value::kPath) return Value::path(base.text + "." + text);
+  if (base.tag == Value::kModule) {
+    bool known = !knownFunctions_;
+    for (const std::string& f : functionNames_) known |= f == text;
+    if (!known) return failed(name, "the module has no function '" + text + "'", didYouMean(text, functionNames_));
+    return Value::of(globalVar(text));
+  }
+  if (base.as<BufferNode>()) return bufferAttribute(cast<BufferNode>(base.node), name);
+  if (base.tag == Value::kNode && base.node.is<ExprNode>()) {
+    if (text == "dtype") return Value::string(base.as<ExprNode>()->dtype.str());
+    if (text == "astype") {
+      Value method = Value::of(make<const StringImmNode>(text));
+      method.items.push_back(base);
+      return method;
+    }
+  }
+  return failed(where, describe(base) + " has no attribute '" + text + "'");
+}
+
+Value Parser::bufferAttribute(const Buffer& b, const Token& name) {
+  std::string text(name.text);
+  auto sequence = [](const Array<Expr>& values) {
+    Value v;
+    v.tag = Value::kList;
+    for (const Expr& e : values) v.items.push_back(Value::of(e));
+    return v;
+  };
+  if (text == "data") return Value::of(b->data);
+  if (text == "shape") return sequence(b->shape);
+  if (text == "strides") return sequence(b->strides);
+  if (text == "elem_offset") return Value::of(b->elemOffset ? b->elemOffset : intImm(0, b->shape.empty() ? kInt32 : b->shape[0]->dtype));
+  if (text == "dtype") return Value::string(b->dtype.str());
+  if (text == "scope" || text == "access_ptr" || text == "vload" || text == "vstore") {
+    Value method = Value::of(make<const StringImmNode>(text));
+    method.items.push_back(Value::of(b));
+    return method;
+  }
+  return failed(name, "buffers have no attribute '" + text + "'", didYouMean(text, {"data", "shape", "strides", "elem_offset", "dtype", "access_ptr", "vload", "vstore", "scope"}));
+}
+
+} // namespace bevel::detail

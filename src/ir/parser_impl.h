@@ -1,0 +1,281 @@
+// The parser's state and members, shared by the parser_*.cc files.
+//
+// Recursive descent that evaluates as it goes: every expression becomes a Value, calls of `T.`, `R.` and `I.` functions
+// go through tables of handlers. No member throws; a failed Value or a false means that an error has been recorded.
+#pragma once
+
+#include "ir/build.h"
+#include "ir/parser.h"
+#include "ir/parser_value.h"
+
+#include <optional>
+#include <unordered_map>
+
+namespace bevel::detail {
+
+class Parser {
+public:
+  Parser(std::string_view text, const ParseOptions& options) : text_(text), options_(options) {}
+  Result<Module> module();
+  Result<NodeRef> function();
+  Result<NodeRef> expression();
+
+private:
+  using Handler = Value (Parser::*)(Args&);
+  struct Named { std::string_view name; Handler handler; };
+
+  // ---- parser.cc: tokens, errors, names, module level
+  bool start();
+  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(pos_ + ahead, tokens_.size() - 1)]; }
+  const Token& previous() const { return tokens_[pos_ ? pos_ - 1 : 0]; }
+  bool at(std::string_view text) const { return peek().is(text); }
+  bool atKind(TokenKind kind) const { return peek().kind == kind; }
+  const Token& take() { const Token& t = peek(); if (pos_ + 1 < tokens_.size()) ++pos_; return t; }
+  bool accept(std::string_view text) { return at(text) && (take(), true); }
+  bool expect(std::string_view text);
+  bool expectKind(TokenKind kind, const char* what);
+  Value failed(const Token& where, std::string message, std::string hint = "");
+  bool report(const Token& where, std::string message, std::string hint = "") { failed(where, std::move(message), std::move(hint)); return false; }
+  Error firstError();
+  void skipStatement();
+  void skipSuite();
+  Origin originAt(const Token& t);
+  template <class T> Ref<const T> placed(Ref<T> node, const Token& t) { node->origin = originAt(t); return node; }
+
+  void pushScope() { scopes_.emplace_back(); }
+  void popScope() { scopes_.pop_back(); }
+  void bind(const std::string& name, Value value);
+  const Value* lookup(std::string_view name) const;
+  Value nameValue(const Token& t);
+  std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates) const;
+
+  void imports();
+  void importLine();
+  bool decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sTir);
+  void findFunctions();
+  bool moduleClass(std::vector<std::pair<std::string, GraphExpr>>& functions);
+  bool moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions);
+  bool functionDef(std::vector<std::pair<std::string, GraphExpr>>& functions);
+  GlobalVar globalVar(const std::string& name);
+
+  // ---- parser_expr.cc: the grammar
+  Value expr() { return binaryLevel(0); }
+  Value binaryLevel(int level);
+  Value unary();
+  Value postfix();
+  Value atom();
+  Value bracketed(std::string_view close, Value::Tag tag);
+  Value dictionary();
+  Value number();
+  Value call(Value callee, const Token& where);
+  Value arguments(Args& args);
+  Value subscript(Value base, const Token& where);
+  Value subscriptItem();
+  Value attribute(const Value& base, const Token& where);
+  Value bufferAttribute(const Buffer& b, const Token& name);
+  Value bufferMethod(const Buffer& b, const std::string& method, Args& args);
+  Value indexBuffer(const Buffer& b, std::vector<Value> items, const Token& where);
+  Value letForm(const Token& where);      // T.let(x, value, body)
+  Value letWhereForm(const Token& where); // T.Let(body, where={x: value})
+  Value lambdaForm(const std::vector<Expr>& identity, const Token& where);
+  Value combinerForm(const Token& where);
+  Value reduceForm(const Token& where);
+  Value iterVarForm(const Token& where);
+  struct Nested {
+    Parser& parser;
+    bool ok;
+    explicit Nested(Parser& p);
+    ~Nested() { --parser.nesting_; }
+  };
+
+  // ---- parser_value.cc: conversions and arithmetic
+  Expr toExpr(const Value& v, const Token& where, DType wanted = DType::Void());
+  Expr exprArg(Args& args, size_t i, std::string_view key, DType wanted = DType::Void());
+  Expr literal(const Value& v, DType wanted, const Token& where);
+  Expr coerce(const Value& v, DType wanted, const Token& where, const char* what);
+  bool meet(Expr& a, Expr& b, const Token& where);
+  bool toExprs(const Value& a, const Value& b, Expr& x, Expr& y, const Token& where);
+  Value applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where);
+  Value applyUnary(std::string_view op, const Value& a, const Token& where);
+  Value foldNumbers(std::string_view op, const Value& a, const Value& b, const Token& where);
+  Value makeBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
+  NodeRef attrNode(const Value& v, const Token& where);
+  Dict attrDict(const Value& v, const Token& where);
+  std::optional<int64_t> intArg(Args& args, size_t i, std::string_view key, int64_t otherwise);
+  std::optional<std::string> stringArg(Args& args, size_t i, std::string_view key, std::string otherwise);
+  std::optional<DType> dtypeArg(Args& args, size_t i, std::string_view key, DType otherwise);
+  std::optional<DType> dtypeOf(const Value& v, const Token& where);
+  bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());
+  bool toRegion(const Value& v, BufferRegion& out, const Token& where);
+  Range rangeOf(const Value& start, const Value& stop, const Token& where, DType wanted = DType::Void());
+  bool finish(Args& args);
+  bool need(Args& args, size_t i, std::string_view key);
+  bool tooDeep(int depth, const Token& where);
+  std::string describe(const Value& v) const;
+
+  // ---- parser_tir.cc: tensor programs
+  struct BlockState {
+    std::string name;
+    std::vector<IterVar> iters;
+    std::vector<Expr> values;
+    Expr predicate;
+    Array<Buffer> allocs;
+    Array<MatchBuffer> matches;
+    Array<BufferRegion> reads, writes;
+    bool hasReads = false, hasWrites = false, oldSpelling = false, noRealize = false;
+    Dict annotations;
+    Stmt init;
+  };
+  struct Frame { // statements of one suite
+    std::vector<Stmt> stmts; // those that hold the rest have a null body
+    BlockState* block = nullptr;      // the suite is this block's
+    bool function = false;            // the function's own suite
+  };
+  GraphExpr primFunc(const std::string& name, bool isPrivate, bool sTir);
+  bool primParams();
+  bool primParam(const Token& name);
+  bool tirSuite(); // ':' and the statements, into the current frame
+  void tirStatement();
+  bool tirSimple();
+  bool tirAssign();
+  bool tirStore(const Value& target, const Token& where);
+  bool tirReturn();
+  void poison(const std::vector<Token>& targets);
+  std::vector<Token> assignTargets() const; // of `a, b = …` and `a: T = …`; empty for other statements
+  bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation, const Token& where);
+  bool letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation);
+  bool forStatement();
+  bool forHeader(const std::vector<Token>& targets, std::vector<For>& loops);
+  bool withStatement();
+  bool initStatement();
+  bool scopedStatement();
+  template <class F> bool withFrame(Frame& frame, F&& f) {
+    Frame* outer = std::exchange(frame_, &frame);
+    pushScope();
+    bool ok = f();
+    popScope();
+    frame_ = outer;
+    return ok;
+  }
+  bool blockStatement(const Token& where);
+  bool ifStatement();
+  bool whileStatement();
+  bool assertStatement();
+  Stmt foldFrame(Frame& frame);
+  Stmt finishBlock(BlockState& b, Stmt body, const Token& where);
+  void fillAccess(BlockNode& block, bool reads, bool writes); // parser_access.cc
+  template <class T> void add(Ref<T> stmt, const Token& where) {
+    stmt->origin = originAt(where);
+    if (frame_) frame_->stmts.push_back(Stmt(stmt));
+  }
+  bool countWrapper(const Token& where);
+  bool endOfLine();
+  bool suiteStart();
+  std::string targetName(const char* otherwise);
+
+  // ---- parser_tir_calls.cc and parser_tir_decls.cc: handlers of T.
+  Value callTir(Args& args);
+  Value intrinsic(Intrin op, Args& args);
+  Value dtypeCall(DType dtype, Args& args);
+  Buffer bufferArgs(Args& args, size_t first, std::string name, Var data, DType otherwise);
+  static const std::vector<Named>& tirHandlers();
+  static const std::vector<Named>& tirDeclHandlers();
+  Value tSelect(Args&); Value tCast(Args&); Value tCastOld(Args&); Value tRamp(Args&); Value tBroadcast(Args&); Value tShuffle(Args&);
+  Value tMin(Args&); Value tMax(Args&); Value tTruncDiv(Args&); Value tTruncMod(Args&); Value tFloorDiv(Args&); Value tFloorMod(Args&);
+  Value tCeilDiv(Args&); Value tShiftLeft(Args&); Value tShiftRight(Args&); Value tBitAnd(Args&); Value tBitOr(Args&); Value tBitXor(Args&);
+  Value tBitNot(Args&); Value tAnd(Args&); Value tOr(Args&); Value tNot(Args&); Value tRange(Args&); Value tRegion(Args&);
+  Value tHandle(Args&); Value tVar(Args&); Value tInfinity(Args&); Value tMinValue(Args&); Value tMaxValue(Args&);
+  Value callBinary(BinaryOp op, Args& args);
+  Value tEvaluate(Args&); Value tWhere(Args&); Value tReads(Args&); Value tWrites(Args&); Value tBlockAttr(Args&); Value tFuncAttr(Args&);
+  Value tFuncResult(Args&); Value tAttr(Args&); Value tAllocBuffer(Args&); Value tBlockAlloc(Args&); Value tAllocate(Args&);
+  Value tDeclBuffer(Args&); Value tMatchBuffer(Args&); Value tBuffer(Args&); Value tLetStmt(Args&);
+  Value tSpatial(Args&); Value tReduce(Args&); Value tScan(Args&); Value tOpaque(Args&); Value tRemap(Args&);
+  Value axis(Args& args, IterType type);
+  Value regions(Args& args, bool reads);
+  BlockState* blockHere(const Args& args);
+
+  // ---- parser_relax.cc: graph functions
+  struct SeqState {
+    Array<BindingBlock> blocks;
+    std::vector<NodeRef> plain; // bindings of the plain block under way
+    std::vector<NodeRef>* open = nullptr; // the dataflow or explicit block under way
+    bool dataflow = false;
+    std::unordered_map<std::string, int> outputs; // names that R.output lists, with their assignments to come
+    GraphExpr result;       // of the function, once returned
+    std::string lastName;   // what the last statement bound
+    bool lastIsBinding = false;
+  };
+  GraphExpr relaxFunction(const std::string& name, bool isPrivate, bool pure);
+  bool relaxParams(Array<GraphVar>& params);
+  void relaxStatement(SeqState& seq);
+  bool relaxSimple(SeqState& seq);
+  bool relaxAssign(SeqState& seq);
+  bool relaxBind(SeqState& seq, const Token& target, Value value, const std::optional<Value>& annotation);
+  bool relaxReturn(SeqState& seq, const Value& value, const Token& where);
+  bool relaxIf(SeqState& seq);
+  bool relaxBranch(SeqState& seq, SeqExpr& out, GraphVar& var, const Token& where);
+  bool relaxWith(SeqState& seq);
+  bool relaxNested(SeqState& seq);
+  void findOutputs(SeqState& seq);
+  void emit(SeqState& seq, NodeRef binding);
+  void closePlain(SeqState& seq);
+  GraphExpr leaf(SeqState& seq, GraphExpr e, const char* name);
+  GraphExpr flatten(GraphExpr e);
+  bool isLeaf(const GraphExpr& e) const;
+
+  // ---- parser_relax_calls.cc and parser_types.cc: handlers of R.
+  Value callRelax(Args& args);
+  Value relaxOp(const std::string& op, Args& args);
+  GraphExpr graphArg(const Value& v, const Token& where);
+  Value finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs);
+  bool typeList(const Value& v, Array<Type>& out, const Token& where);
+  Type toType(const Value& v, const Token& where);
+  bool dimensions(const Value& v, Array<Expr>& out, const Token& where);
+  Expr dimension(const Value& v, const Token& where);
+  Expr parseDimension(const std::string& text, const Token& where);
+  bool outTypes(Args& args, size_t i, Array<Type>& out);
+  bool opAttributes(Args& args, Dict& out);
+  static const std::vector<Named>& relaxHandlers();
+  static const std::vector<Named>& typeHandlers();
+  Value rTensor(Args&); Value rShape(Args&); Value rTuple(Args&); Value rPrim(Args&); Value rObject(Args&); Value rCallable(Args&);
+  Value rPlacement(Args&); Value rConst(Args&); Value rShapeExpr(Args&); Value rPrimValue(Args&); Value rStr(Args&); Value rDType(Args&);
+  Value rOp(Args&); Value rExternFunc(Args&); Value rCallTir(Args&); Value rCallDps(Args&); Value rCallPacked(Args&); Value rCallOp(Args&);
+  Value rMatchCast(Args&); Value rTupleExpr(Args&); Value rTupleGet(Args&); Value rFuncAttr(Args&); Value rOutput(Args&);
+  Value callTirLike(Args& args, bool dps);
+  bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis, const Token& where);
+
+  std::string_view text_;
+  const ParseOptions& options_;
+  std::vector<Token> tokens_;
+  size_t pos_ = 0;
+  int nesting_ = 0;
+  std::vector<Error> errors_;
+  std::vector<std::unordered_map<std::string, Value>> scopes_;
+  std::unordered_map<std::string, std::string> aliases_; // import names: "T" → "T", "tir" → "T"
+  std::unordered_map<std::string, GlobalVar> globals_;
+  std::vector<std::string> functionNames_;
+  bool knownFunctions_ = false; // functionNames_ are all there are
+  std::string className_;
+  Dict moduleAttrs_;
+
+  // The function under way.
+  bool inTir_ = false;
+  Array<Var> params_;
+  Array<Buffer> buffers_;
+  Dict attrs_;
+  DType result_;
+  bool oldAllocs_ = false; // T.alloc_buffer means a block's buffer
+  bool sawBlock_ = false;
+  bool inSignature_ = false;
+  Array<Buffer> rootAllocs_;
+  int wrappers_ = 0; // statements that hold the rest of their scope
+  std::unordered_map<const Object*, Range> loopRanges_;
+  Frame* frame_ = nullptr;
+  SeqState* seq_ = nullptr;
+  std::vector<std::string> targets_; // names on the left of the assignment under way
+  size_t nextTarget_ = 0;
+  bool defineSymbols_ = false; // an unknown name in a dimension is a new symbolic dimension
+  std::unordered_map<const Object*, bool> undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
+};
+
+} // namespace bevel::detail

@@ -1,0 +1,384 @@
+// Calls of `R.` and `I.` functions: constants, shapes, operators, calls of tensor programs and packed functions.
+#include "ir/parser_impl.h"
+
+#include "ir/notation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace bevel::detail {
+
+const std::vector<Parser::Named>& Parser::relaxHandlers() {
+  static const std::vector<Named> table = {
+      {"R.const", &Parser::rConst}, {"R.shape", &Parser::rShapeExpr}, {"R.prim_value", &Parser::rPrimValue}, {"R.str", &Parser::rStr},
+      {"R.dtype", &Parser::rDType}, {"R.op", &Parser::rOp}, {"R.ExternFunc", &Parser::rExternFunc}, {"R.call_tir", &Parser::rCallTir},
+      {"R.call_dps_packed", &Parser::rCallDps}, {"R.call_packed", &Parser::rCallPacked}, {"R.call_op", &Parser::rCallOp},
+      {"R.match_cast", &Parser::rMatchCast}, {"R.tuple", &Parser::rTupleExpr}, {"R.TupleGetItem", &Parser::rTupleGet},
+      {"R.tuple_get_item", &Parser::rTupleGet}, {"R.func_attr", &Parser::rFuncAttr}, {"R.output", &Parser::rOutput}};
+  return table;
+}
+
+Value Parser::callRelax(Args& args) {
+  if (args.name == "float") {
+    auto text = stringArg(args, 0, "x", "");
+    if (!text || !finish(args)) return Value();
+    if (*text == "nan") return Value::floating(std::numeric_limits<double>::quiet_NaN());
+    if (*text == "inf" || *text == "-inf") return Value::floating(*text == "inf" ? HUGE_VAL : -HUGE_VAL);
+    return failed(args.at, "expected float(\"nan\"), float(\"inf\") or float(\"-inf\")");
+  }
+  if (args.name == "I.module_attrs") {
+    if (!need(args, 0, "attrs")) return Value();
+    moduleAttrs_ = attrDict(*args.find(0, "attrs"), args.at);
+    return moduleAttrs_ && finish(args) ? Value::done() : Value();
+  }
+  if (args.name == "I.module_global_infos") return Value::done(); // virtual devices: placements name their device themselves
+  if (args.name.starts_with("I.")) return failed(args.at, "unknown function '" + args.name + "'", didYouMean(args.name, {"I.module_attrs", "I.module_global_infos"}));
+  for (const auto* table : {&relaxHandlers(), &typeHandlers()})
+    for (const Named& n : *table)
+      if (n.name == args.name) return (this->*n.handler)(args);
+  return relaxOp(args.name.substr(2), args);
+}
+
+Value Parser::relaxOp(const std::string& op, Args& args) {
+  if (!options_.operators.empty() && std::find(options_.operators.begin(), options_.operators.end(), op) == options_.operators.end())
+    return failed(args.at, "unknown operator '" + op + "'", didYouMean(op, options_.operators));
+  Array<GraphExpr> values;
+  std::vector<std::pair<std::string, NodeRef>> attrs;
+  for (size_t i = 0; i < args.pos.size(); ++i) {
+    std::string attribute = options_.attributeAt ? options_.attributeAt(op, i) : "";
+    if (!attribute.empty()) {
+      NodeRef node = attrNode(args.pos[i], args.posAt[i]);
+      if (!node && args.pos[i].tag != Value::kNone) return Value();
+      if (node) attrs.emplace_back(attribute, node);
+      continue;
+    }
+    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
+    if (!e) return Value();
+    values.push_back(e);
+  }
+  args.taken = args.pos.size();
+  Array<Type> types;
+  Dict keywords;
+  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, keywords) || !finish(args)) return Value();
+  for (auto& [key, value] : attrs) keywords = withAttr(keywords, key, value);
+  return finishCall(make<const OpRefNode>(op), values, keywords, types);
+}
+
+Value Parser::finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs) {
+  Type result;
+  if (typeArgs.size() == 1) result = typeArgs[0];
+  else if (typeArgs.size() > 1) result = make<const TupleTypeNode>(typeArgs);
+  return Value::of(make<const GraphCallNode>(std::move(op), std::move(values), std::move(attrs), std::move(typeArgs), result));
+}
+
+/// A value as an argument: nested calls get a variable, numbers and scalars become R.prim_value, tuples of numbers shapes.
+GraphExpr Parser::graphArg(const Value& v, const Token& where) {
+  if (!v.ok()) return nullptr;
+  if (v.tag == Value::kNode) {
+    if (v.node.is<GraphExprNode>()) return flatten(cast<GraphExprNode>(v.node));
+    if (v.node.is<ExprNode>()) return make<const PrimValueNode>(cast<ExprNode>(v.node));
+  }
+  if (v.tag == Value::kString) return make<const PrimValueNode>(Expr(make<const StringImmNode>(v.text)));
+  if (v.isNumber()) {
+    Expr e = literal(v, v.tag == Value::kInt ? kInt64 : v.tag == Value::kFloat ? DType::Float(64) : kBool, where);
+    return e ? make<const PrimValueNode>(e) : GraphExpr();
+  }
+  if (v.isSequence()) {
+    bool scalars = !v.items.empty() || v.tag == Value::kList;
+    for (const Value& item : v.items) scalars &= item.tag == Value::kInt || item.as<ExprNode>();
+    if (scalars) {
+      Array<Expr> dims;
+      if (!dimensions(v, dims, where)) return nullptr;
+      return make<const ShapeExprNode>(dims);
+    }
+    Array<GraphExpr> items;
+    for (const Value& item : v.items) {
+      GraphExpr e = graphArg(item, where);
+      if (!e) return nullptr;
+      items.push_back(e);
+    }
+    return make<const TupleNode>(items);
+  }
+  failed(where, "expected a graph value, found " + describe(v), v.tag == Value::kNone ? "leave the argument out" : "");
+  return nullptr;
+}
+
+/// The result types that a call states: out_sinfo= (or out_ty=, sinfo_args=, ty_args=).
+bool Parser::outTypes(Args& args, size_t i, Array<Type>& out) {
+  const Value* found = nullptr;
+  for (const char* key : {"out_sinfo", "out_ty", "sinfo_args", "ty_args"})
+    if (const Value* v = args.find(i, key)) found = found ? found : v;
+  if (!found || found->tag == Value::kNone) return true;
+  return typeList(*found, out, args.at);
+}
+
+bool Parser::opAttributes(Args& args, Dict& out) {
+  args.takenKeywords.resize(args.kw.size());
+  std::vector<std::pair<std::string, NodeRef>> entries;
+  bool any = false;
+  for (size_t k = 0; k < args.kw.size(); ++k) {
+    if (args.takenKeywords[k]) continue;
+    args.takenKeywords[k] = true;
+    const auto& [key, value] = args.kw[k];
+    if (key == "attrs") {
+      out = attrDict(value, args.kwAt[k]);
+      if (!out) return false;
+      continue;
+    }
+    NodeRef node = attrNode(value, args.kwAt[k]);
+    if (!node && value.tag != Value::kNone) return false;
+    any = true;
+    entries.emplace_back(key, node);
+  }
+  if (any && out)
+    for (auto& [key, value] : entries) out = withAttr(out, key, value);
+  else if (any) out = dict(std::move(entries));
+  return true;
+}
+
+// ---- leaves
+
+bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis, const Token& where) {
+  if (!v.isSequence()) {
+    if (axis != shape.size()) return report(where, "the lists of a constant have different depths");
+    items.push_back(&v);
+    return true;
+  }
+  bool firstVisit = items.empty() && axis == shape.size();
+  if (firstVisit) shape.push_back(int64_t(v.items.size()));
+  if (axis >= shape.size() || shape[axis] != int64_t(v.items.size())) return report(where, "the lists of a constant have different lengths");
+  for (const Value& item : v.items)
+    if (!constItems(item, shape, items, axis + 1, where)) return false;
+  return true;
+}
+
+Value Parser::rConst(Args& args) {
+  if (!need(args, 0, "value")) return Value();
+  Value value = *args.find(0, "value");
+  auto dtype = dtypeArg(args, 1, "dtype", DType::Void());
+  const Value* shapeArg = args.find(2, "shape");
+  if (!dtype || !finish(args)) return Value();
+  if (auto* c = value.as<ConstantNode>()) {
+    if (!dtype->isVoid() && c->value->dtype != *dtype) return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype->str());
+    return value;
+  }
+  std::vector<int64_t> shape;
+  std::vector<const Value*> items;
+  if (!constItems(value, shape, items, 0, args.at)) return Value();
+  if (dtype->isVoid()) {
+    dtype = kInt32;
+    for (const Value* v : items) {
+      if (v->tag == Value::kFloat) dtype = kFloat32;
+      if (v->tag == Value::kBool) dtype = kBool;
+      if (v->tag == Value::kString) dtype = DType::String();
+    }
+  }
+  if (shapeArg && shapeArg->isSequence()) {
+    shape.clear();
+    for (const Value& d : shapeArg->items) {
+      if (d.tag != Value::kInt || d.number < 0) return failed(args.at, "the shape of a constant is a tuple of numbers");
+      shape.push_back(d.number);
+    }
+  }
+  auto count = elementCount(shape);
+  if (!count || size_t(*count) != items.size()) return failed(args.at, "the shape of this constant does not fit its values");
+  if (dtype->lanes != 1 || dtype->isHandle() || dtype->isVoid() || dtype->code == TypeCode::kComplex) return failed(args.at, "a constant cannot hold " + dtype->str());
+  if (dtype->isString()) {
+    std::vector<std::string> strings;
+    for (const Value* v : items) {
+      if (v->tag != Value::kString) return failed(args.at, "expected strings");
+      strings.push_back(v->text);
+    }
+    return Value::of(make<const ConstantNode>(TensorObject::ofStrings(shape, strings)));
+  }
+  auto t = TensorObject::zeros(*dtype, shape);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!items[i]->isNumber()) return failed(args.at, "expected numbers, found " + describe(*items[i]));
+    if (dtype->isFloat()) { // rounds, overflow as the format defines
+      double d = items[i]->tag == Value::kFloat ? items[i]->real : double(items[i]->number);
+      t->setDouble(int64_t(i), d);
+      continue;
+    }
+    Expr e = items[i]->tag == Value::kBool && !dtype->isBool() ? Expr(constant(*dtype, items[i]->number)) : literal(*items[i], *dtype, args.at);
+    if (!e) return Value();
+    t->setInt(int64_t(i), asConst(e).value_or(0));
+  }
+  return Value::of(make<const ConstantNode>(t));
+}
+
+Value Parser::rShapeExpr(Args& args) {
+  Array<Expr> dims;
+  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values")) || !finish(args)) return Value();
+  return Value::of(make<const ShapeExprNode>(dims));
+}
+
+Value Parser::rPrimValue(Args& args) {
+  if (!need(args, 0, "value")) return Value();
+  Value v = *args.find(0, "value");
+  if (!finish(args)) return Value();
+  if (v.as<PrimValueNode>()) return v;
+  if (v.tag == Value::kNode && !v.node.is<ExprNode>()) return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
+  if (!v.isNumber() && v.tag != Value::kNode && v.tag != Value::kString) return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
+  return Value::of(graphArg(v, args.at));
+}
+
+Value Parser::rStr(Args& args) {
+  auto text = need(args, 0, "value") ? stringArg(args, 0, "value", "") : std::nullopt;
+  if (!text || !finish(args)) return Value();
+  return Value::of(make<const PrimValueNode>(Expr(make<const StringImmNode>(*text))));
+}
+
+Value Parser::rDType(Args& args) {
+  auto dtype = need(args, 0, "value") ? dtypeArg(args, 0, "value", DType::Void()) : std::nullopt;
+  return dtype && finish(args) ? Value::of(make<const DTypeImmNode>(*dtype)) : Value();
+}
+
+Value Parser::rOp(Args& args) {
+  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
+  return name && finish(args) ? Value::of(make<const OpRefNode>(*name)) : Value();
+}
+
+Value Parser::rExternFunc(Args& args) {
+  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
+  return name && finish(args) ? Value::of(make<const ExternFuncNode>(*name)) : Value();
+}
+
+Value Parser::rTupleExpr(Args& args) {
+  Array<GraphExpr> items;
+  for (size_t i = 0; i < args.pos.size(); ++i) {
+    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
+    if (!e) return Value();
+    items.push_back(e);
+  }
+  args.taken = args.pos.size();
+  return finish(args) ? Value::of(make<const TupleNode>(items)) : Value();
+}
+
+Value Parser::rTupleGet(Args& args) {
+  if (!need(args, 0, "tuple")) return Value();
+  GraphExpr tuple = graphArg(*args.find(0, "tuple"), args.at);
+  auto index = tuple && need(args, 1, "index") ? intArg(args, 1, "index", 0) : std::nullopt;
+  if (!index || !finish(args)) return Value();
+  if (*index < 0) return failed(args.at, "a tuple's index is not negative");
+  return Value::of(make<const TupleGetNode>(tuple, *index));
+}
+
+// ---- calls
+
+/// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); older: the name as a string means a packed function, the
+/// result as a shape with dtype=.
+Value Parser::callTirLike(Args& args, bool dps) {
+  if (!need(args, 0, "func") || !need(args, 1, "args")) return Value();
+  const Value& func = *args.find(0, "func");
+  GraphExpr callee;
+  if (func.tag == Value::kString) callee = make<const ExternFuncNode>(func.text), dps = true;
+  else if (func.tag == Value::kNode && (func.node.is<GlobalVarNode>() || func.node.is<ExternFuncNode>())) callee = cast<GraphExprNode>(func.node), dps = dps || func.node.is<ExternFuncNode>();
+  else return failed(args.where(0, "func"), "expected a function of the module or the name of a packed function, found " + describe(func));
+  const Value& list = *args.find(1, "args");
+  GraphExpr values;
+  if (list.isSequence()) {
+    Array<GraphExpr> items;
+    for (const Value& item : list.items) {
+      GraphExpr e = graphArg(item, args.where(1, "args"));
+      if (!e) return Value();
+      items.push_back(e);
+    }
+    values = make<const TupleNode>(items);
+  } else {
+    values = graphArg(list, args.where(1, "args"));
+    if (!values) return Value();
+    bool isTuple = values.is<TupleNode>() || values->type.is<TupleTypeNode>();
+    if (!isTuple) values = make<const TupleNode>(Array<GraphExpr>{values});
+  }
+  Array<Type> types;
+  const Value* third = args.pos.size() > 2 ? &args.pos[2] : nullptr;
+  bool isShape = third && third->isSequence();
+  if (isShape)
+    for (const Value& d : third->items) isShape &= d.tag == Value::kInt || d.as<ExprNode>();
+  if (isShape) { // (n, m), dtype="float32"
+    Array<Expr> dims;
+    args.find(2, "out_sinfo");
+    auto dtype = dtypeArg(args, 3, "dtype", kFloat32);
+    if (!dtype || !dimensions(*third, dims, args.posAt[2])) return Value();
+    types.push_back(make<const TensorTypeNode>(*dtype, dims));
+  } else if (!outTypes(args, 2, types)) return Value();
+  if (types.empty()) return failed(args.at, args.name + " states the type of its result", "add out_sinfo=R.Tensor((n, m), dtype=\"float32\")");
+  Array<GraphExpr> operands = {callee, values};
+  if (const Value* vars = args.find(Args::kKeywordOnly, "tir_vars"); vars && vars->tag != Value::kNone) {
+    Array<Expr> dims;
+    GraphExpr shape;
+    if (vars->tag == Value::kNode && vars->node.is<GraphExprNode>()) shape = cast<GraphExprNode>(vars->node);
+    else if (dimensions(*vars, dims, args.at)) shape = make<const ShapeExprNode>(dims);
+    if (!shape) return Value();
+    operands.push_back(shape);
+  }
+  Dict attrs;
+  if (!opAttributes(args, attrs) || !finish(args)) return Value();
+  return finishCall(make<const OpRefNode>(dps ? "call_dps_packed" : "call_tir"), operands, attrs, types);
+}
+
+Value Parser::rCallTir(Args& args) { return callTirLike(args, false); }
+Value Parser::rCallDps(Args& args) { return callTirLike(args, true); }
+
+Value Parser::rCallPacked(Args& args) {
+  auto name = need(args, 0, "func") ? stringArg(args, 0, "func", "") : std::nullopt;
+  if (!name) return Value();
+  Array<GraphExpr> values;
+  for (size_t i = 1; i < args.pos.size(); ++i) {
+    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
+    if (!e) return Value();
+    values.push_back(e);
+  }
+  args.taken = args.pos.size();
+  Array<Type> types;
+  Dict attrs;
+  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args)) return Value();
+  return finishCall(make<const ExternFuncNode>(*name), values, attrs, types);
+}
+
+/// R.call_op("any name", …): operators whose name is no Python name.
+Value Parser::rCallOp(Args& args) {
+  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
+  if (!name) return Value();
+  if (!args.pos.empty()) args.pos.erase(args.pos.begin()), args.posAt.erase(args.posAt.begin());
+  return relaxOp(*name, args);
+}
+
+Value Parser::rMatchCast(Args& args) {
+  if (!need(args, 0, "value") || !need(args, 1, "type")) return Value();
+  GraphExpr e = graphArg(*args.find(0, "value"), args.at);
+  Type t = e ? toType(*args.find(1, "type"), args.at) : Type();
+  if (!t || !finish(args)) return Value();
+  Value v = Value::of(e);
+  v.tag = Value::kMatchCast;
+  v.items.push_back(Value::of(t));
+  return v;
+}
+
+Value Parser::rFuncAttr(Args& args) {
+  if (!seq_) return failed(args.at, args.name + " belongs into a graph function");
+  if (!need(args, 0, "attrs")) return Value();
+  Dict d = attrDict(*args.find(0, "attrs"), args.at);
+  if (!d || !finish(args)) return Value();
+  Dict merged = attrs_ ? attrs_ : d;
+  for (size_t i = 0; attrs_ && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
+  attrs_ = merged;
+  return Value::done();
+}
+
+/// Which variables leave the dataflow block; found ahead of its statements (findOutputs), checked here.
+Value Parser::rOutput(Args& args) {
+  if (!seq_ || !seq_->dataflow) return failed(args.at, "R.output belongs into a dataflow block");
+  for (size_t i = 0; i < args.pos.size(); ++i) {
+    auto* v = args.pos[i].as<GraphVarNode>();
+    if (!v) return failed(args.posAt[i], "R.output lists variables of the block, found " + describe(args.pos[i]));
+    bool local = false;
+    for (const NodeRef& b : *seq_->open) local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var.get() == v) || (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var.get() == v);
+    if (!local) return failed(args.posAt[i], "'" + v->name + "' is not bound in this dataflow block");
+  }
+  args.taken = args.pos.size();
+  return finish(args) ? Value::done() : Value();
+}
+
+} // namespace bevel::detail

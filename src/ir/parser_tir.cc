@@ -1,0 +1,516 @@
+// Statements and functions of tensor programs.
+#include "ir/parser_impl.h"
+
+namespace bevel::detail {
+
+bool Parser::endOfLine() {
+  if (atKind(TokenKind::kEnd) || atKind(TokenKind::kDedent)) return true;
+  if (atKind(TokenKind::kNewline)) return take(), true;
+  return report(peek(), "expected the end of the line, found '" + std::string(peek().text) + "'");
+}
+
+bool Parser::suiteStart() {
+  if (!expect(":")) return false;
+  if (!atKind(TokenKind::kNewline)) return report(peek(), "expected the end of the line after ':'");
+  while (atKind(TokenKind::kNewline)) take();
+  return expectKind(TokenKind::kIndent, "an indented block");
+}
+
+std::string Parser::targetName(const char* otherwise) {
+  return nextTarget_ < targets_.size() ? targets_[nextTarget_++] : otherwise;
+}
+
+bool Parser::tirSuite() {
+  Nested nested(*this);
+  if (!nested.ok) return false;
+  if (at(":") && peek(1).kind != TokenKind::kNewline) { // for …: statement
+    take();
+    return tirSimple() && endOfLine();
+  }
+  if (!suiteStart()) return false;
+  while (!atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) tirStatement();
+  if (atKind(TokenKind::kDedent)) take();
+  return true;
+}
+
+void Parser::tirStatement() {
+  size_t before = pos_;
+  bool ok = false;
+  if (atKind(TokenKind::kNewline)) return void(take());
+  if (at("for")) ok = forStatement();
+  else if (at("with")) ok = withStatement();
+  else if (at("if")) ok = ifStatement();
+  else if (at("while")) ok = whileStatement();
+  else ok = tirSimple() && endOfLine();
+  if (ok) return;
+  targets_.clear();
+  skipStatement();
+  if (pos_ == before) take();
+}
+
+Stmt Parser::foldFrame(Frame& frame) {
+  std::vector<Stmt> rest; // in reverse
+  auto body = [&] { return seq(std::vector<Stmt>(rest.rbegin(), rest.rend())); };
+  auto wrap = [&](auto node) {
+    if (node->body) return false;
+    auto copy = mutableCopy(node);
+    copy->body = body();
+    rest.assign(1, Stmt(copy));
+    return true;
+  };
+  for (size_t i = frame.stmts.size(); i-- > 0;) {
+    const Stmt& s = frame.stmts[i];
+    bool wrapped = s.is<LetStmtNode>()      ? wrap(cast<LetStmtNode>(s))
+                   : s.is<AllocNode>()      ? wrap(cast<AllocNode>(s))
+                   : s.is<DeclBufferNode>() ? wrap(cast<DeclBufferNode>(s))
+                   : s.is<AttrStmtNode>()   ? wrap(cast<AttrStmtNode>(s))
+                                            : false;
+    if (!wrapped) rest.push_back(s);
+  }
+  return body();
+}
+
+bool Parser::countWrapper(const Token& where) {
+  return ++wrappers_ <= 4000 || report(where, "too many declarations in one function");
+}
+
+// ---- assignments
+
+std::vector<Token> Parser::assignTargets() const {
+  std::vector<Token> targets;
+  size_t k = 0;
+  while (peek(k).kind == TokenKind::kName) {
+    targets.push_back(peek(k));
+    bool annotated = targets.size() == 1 && peek(k + 1).is(":");
+    if (annotated || peek(k + 1).is("=")) return targets;
+    if (!peek(k + 1).is(",")) break;
+    k += 2;
+  }
+  return {};
+}
+
+void Parser::poison(const std::vector<Token>& targets) {
+  for (const Token& t : targets) bind(std::string(t.text), Value());
+}
+
+bool Parser::letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation) {
+  DType dtype = DType::Void();
+  DType pointee;
+  std::string scope;
+  if (annotation) {
+    if (auto* v = annotation->as<VarNode>()) dtype = v->dtype, pointee = v->pointee, scope = v->scope; // T.handle(…)
+    else if (annotation->tag == Value::kPath && annotation->text == "T.handle") dtype = DType::Handle();
+    else {
+      auto parsed = dtypeOf(*annotation, target);
+      if (!parsed) return false;
+      dtype = *parsed;
+    }
+  }
+  Expr e = dtype.isVoid() ? toExpr(value, target) : coerce(value, dtype, target, "the value");
+  if (!e) return false;
+  if (e->dtype.isVoid()) return report(target, "this call has no value");
+  auto x = make<VarNode>(std::string(target.text), e->dtype);
+  x->pointee = pointee, x->scope = scope;
+  bind(x->name, Value::of(Var(x)));
+  if (!countWrapper(target)) return false;
+  add(make<LetStmtNode>(Var(x), e, Stmt()), target);
+  return true;
+}
+
+bool Parser::bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation, const Token& where) {
+  if (targets.size() > 1) {
+    if (!value.isSequence() || value.items.size() != targets.size())
+      return report(where, "expected " + std::to_string(targets.size()) + " values, found " + (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (!bindTargets({targets[i]}, value.items[i], std::nullopt, where)) return false;
+    return true;
+  }
+  bool isExpr = value.tag == Value::kNode && (value.node.is<ExprNode>() || value.node.is<BufferRegionNode>());
+  if (value.fresh && value.tag == Value::kNone) return report(where, "this statement gives no value");
+  if (!value.fresh && (isExpr || (annotation && value.isNumber()))) return letBinding(targets[0], value, annotation);
+  bind(std::string(targets[0].text), std::move(value));
+  return true;
+}
+
+bool Parser::tirAssign() {
+  std::vector<Token> targets = assignTargets();
+  for (size_t i = 0; i < 2 * targets.size() - 1; ++i) take();
+  std::optional<Value> annotation;
+  if (accept(":")) {
+    annotation = expr();
+    if (!annotation->ok() || !at("=")) return poison(targets), annotation->ok() && expect("=");
+  }
+  take(); // =
+  targets_.clear();
+  for (const Token& t : targets) targets_.emplace_back(t.text);
+  nextTarget_ = 0;
+  Token where = peek();
+  Value v = expr();
+  if (v.ok() && at(",")) { // a, b = x, y
+    Value items;
+    items.tag = Value::kTuple;
+    items.items.push_back(std::move(v));
+    bool ok = true;
+    while (ok && accept(",")) items.items.push_back(expr()), ok = items.items.back().ok();
+    v = ok ? std::move(items) : Value();
+  }
+  targets_.clear();
+  if (!v.ok() || !bindTargets(targets, std::move(v), annotation, where)) return poison(targets), false;
+  return true;
+}
+
+bool Parser::tirStore(const Value& target, const Token& where) {
+  Token op = take();
+  Value value = expr();
+  if (!value.ok()) return false;
+  Expr place = target.tag == Value::kNode ? toExpr(target, where) : Expr();
+  if (!place.is<LoadNode>()) return report(where, "only names and elements of buffers can be assigned");
+  if (!op.is("=")) {
+    value = applyBinary(op.text.substr(0, op.text.size() - 1), Value::of(place, target.depth), value, op);
+    if (!value.ok()) return false;
+  }
+  auto load = cast<LoadNode>(place);
+  Expr e = coerce(value, load->dtype, op, "the value stored");
+  if (!e) return false;
+  add(make<StoreNode>(load->buffer, e, load->indices), where);
+  return true;
+}
+
+bool Parser::tirReturn() {
+  Token where = take();
+  if (atKind(TokenKind::kNewline)) return add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kThreadReturn, {})), where), true;
+  Value v = expr();
+  Expr e = v.ok() ? toExpr(v, where) : Expr();
+  if (!e) return false;
+  add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kRet, {e})), where);
+  return true;
+}
+
+bool Parser::tirSimple() {
+  if (accept("pass")) return true;
+  if (at("assert")) return assertStatement();
+  if (at("return")) return tirReturn();
+  if (at("def") || at("class") || at("@")) return report(peek(), "a definition is not a statement of a tensor program");
+  if (!assignTargets().empty()) return tirAssign();
+  Token where = peek();
+  Value v = expr();
+  if (!v.ok()) return false;
+  bool augmented = atKind(TokenKind::kOperator) && peek().text.size() >= 2 && peek().text.back() == '=' && !at("==") && !at("<=") && !at(">=") && !at("!=");
+  if (at("=") || augmented) return tirStore(v, where);
+  if (v.fresh || v.tag == Value::kString || v.tag == Value::kNone) return true;
+  if (v.as<CallNode>()) return add(make<EvaluateNode>(cast<ExprNode>(v.node)), where), true;
+  return report(where, "this expression has no effect", "use T.evaluate(…) to evaluate it");
+}
+
+bool Parser::assertStatement() {
+  Token where = take();
+  Value condition = expr();
+  Expr c = condition.ok() ? coerce(condition, kBool, where, "the condition") : Expr();
+  if (!c) return false;
+  std::string message;
+  if (accept(",")) {
+    Value text = expr();
+    if (!text.ok()) return false;
+    if (text.tag != Value::kString) return report(where, "the message of an assertion is a string");
+    message = text.text;
+  }
+  add(make<AssertNode>(c, message), where);
+  return true;
+}
+
+// ---- compound statements
+
+bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loops) {
+  Token where = peek();
+  if (!atKind(TokenKind::kName)) return report(where, "expected range(…) or T.grid(…), T.serial(…), T.parallel(…), …");
+  Value callee = nameValue(take());
+  while (callee.ok() && accept(".")) callee = attribute(callee, where);
+  if (!callee.ok()) return false;
+  Args args;
+  args.name = callee.text, args.at = where;
+  static constexpr std::pair<std::string_view, ForKind> kKinds[] = {
+      {"range", ForKind::kSerial}, {"T.serial", ForKind::kSerial}, {"T.range", ForKind::kSerial}, {"T.grid", ForKind::kSerial},
+      {"T.parallel", ForKind::kParallel}, {"T.vectorized", ForKind::kVectorized}, {"T.unroll", ForKind::kUnrolled},
+      {"T.thread_binding", ForKind::kThreadBinding}};
+  std::optional<ForKind> kind;
+  for (const auto& [name, k] : kKinds)
+    if (callee.tag == Value::kPath && callee.text == name) kind = k;
+  if (!kind) return report(where, "cannot loop over " + describe(callee), "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
+  if (!at("(")) return expect("(");
+  if (!arguments(args).ok()) return false;
+  bool grid = callee.text == "T.grid";
+  if (!grid && targets.size() != 1) return report(where, callee.text + " gives one loop variable, but " + std::to_string(targets.size()) + " are named");
+  if (grid && args.pos.size() != targets.size())
+    return report(where, "T.grid has " + std::to_string(args.pos.size()) + " extents for " + std::to_string(targets.size()) + " loop variables");
+  Dict annotations;
+  std::string thread;
+  if (const Value* a = args.find(Args::kKeywordOnly, "annotations"); a && a->tag != Value::kNone) {
+    annotations = attrDict(*a, args.where(Args::kKeywordOnly, "annotations"));
+    if (!annotations) return false;
+  }
+  bool threadLast = *kind == ForKind::kThreadBinding && args.pos.size() >= 2 && args.pos.back().tag == Value::kString;
+  if (*kind == ForKind::kThreadBinding) {
+    auto tag = stringArg(args, threadLast ? args.pos.size() - 1 : Args::kKeywordOnly, "thread", "");
+    if (!tag) return false;
+    if (tag->empty()) return report(where, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
+    thread = *tag;
+  }
+  auto step = intArg(args, Args::kKeywordOnly, "step", 1);
+  if (!step) return false;
+  if (*step != 1) return report(where, "loops have a step of 1", "multiply the variable instead");
+  size_t n = args.pos.size() - threadLast;
+  args.taken = args.pos.size();
+  if (!grid && (n < 1 || n > 2)) return report(where, callee.text + " takes a stop, or a start and a stop");
+  if (!finish(args)) return false;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Value start = !grid && n == 2 ? args.pos[0] : Value::integer(0);
+    Range r = rangeOf(start, args.pos[grid ? i : n - 1], args.posAt[grid ? i : n - 1]);
+    if (!r) return false;
+    Var v = var(std::string(targets[i].text), r->extent->dtype);
+    auto loop = make<ForNode>(v, r->min, r->extent, *kind, Stmt(), annotations, thread);
+    loops.push_back(placed(loop, targets[i]));
+    loopRanges_[v.get()] = r;
+  }
+  return true;
+}
+
+bool Parser::forStatement() {
+  Token where = take();
+  std::vector<Token> targets;
+  do {
+    if (!atKind(TokenKind::kName)) return report(peek(), "expected a loop variable");
+    targets.push_back(take());
+  } while (accept(","));
+  std::vector<For> loops;
+  bool ok = expect("in") && forHeader(targets, loops);
+  if (!ok) // read the body anyway: it may hold further errors
+    while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd) && !(at(":") && peek(1).kind == TokenKind::kNewline)) take();
+  Frame frame;
+  bool suite = withFrame(frame, [&] {
+    if (!ok) poison(targets);
+    for (const For& l : loops) bind(l->var->name, Value::of(l->var));
+    return tirSuite();
+  });
+  if (!ok || !suite) return suite;
+  Stmt body = foldFrame(frame);
+  for (size_t i = loops.size(); i-- > 0;) {
+    auto loop = mutableCopy(loops[i]);
+    loop->body = body;
+    body = Stmt(loop);
+  }
+  (void)where;
+  frame_->stmts.push_back(body);
+  return true;
+}
+
+bool Parser::ifStatement() {
+  Token where = take();
+  Value v = expr();
+  Expr condition = v.ok() ? coerce(v, kBool, where, "the condition") : Expr();
+  if (!condition) return false;
+  Frame then, otherwise;
+  if (!withFrame(then, [&] { return tirSuite(); })) return false;
+  Stmt elseBody;
+  if (at("elif")) {
+    Nested nested(*this);
+    if (!nested.ok) return false;
+    if (!withFrame(otherwise, [&] { return ifStatement(); })) return true;
+    elseBody = foldFrame(otherwise);
+  } else if (accept("else")) {
+    if (!withFrame(otherwise, [&] { return tirSuite(); })) return false;
+    elseBody = foldFrame(otherwise);
+  }
+  add(make<IfNode>(condition, foldFrame(then), elseBody), where);
+  return true;
+}
+
+bool Parser::whileStatement() {
+  Token where = take();
+  Value v = expr();
+  Expr condition = v.ok() ? coerce(v, kBool, where, "the condition") : Expr();
+  Frame frame;
+  if (!condition || !withFrame(frame, [&] { return tirSuite(); })) return false;
+  add(make<WhileNode>(condition, foldFrame(frame)), where);
+  return true;
+}
+
+bool Parser::withStatement() {
+  Token where = take();
+  if (peek().kind == TokenKind::kName && peek(1).is(".") && peek(3).is("(")) {
+    auto root = aliases_.find(std::string(peek().text));
+    bool tir = root != aliases_.end() && root->second == "T";
+    if (tir && (peek(2).is("sblock") || peek(2).is("block"))) return blockStatement(where);
+    if (tir && peek(2).is("init")) return initStatement();
+  }
+  return scopedStatement();
+}
+
+bool Parser::initStatement() {
+  Token where = peek();
+  for (int i = 0; i < 4; ++i) take();
+  if (!expect(")")) return false;
+  if (!frame_->block) return report(where, "T.init() belongs directly into a block");
+  if (frame_->block->init) return report(where, "the block has T.init() twice");
+  Frame frame;
+  if (!withFrame(frame, [&] { return tirSuite(); })) return false;
+  frame_->block->init = foldFrame(frame);
+  return true;
+}
+
+/// with T.LetStmt(value) as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the rest of the scope is the suite.
+bool Parser::scopedStatement() {
+  Token where = peek();
+  size_t end = pos_;
+  while (tokens_[end].kind != TokenKind::kNewline && tokens_[end].kind != TokenKind::kEnd) ++end;
+  std::vector<Token> names;
+  if (end >= pos_ + 4 && tokens_[end - 1].is(":") && tokens_[end - 2].kind == TokenKind::kName && tokens_[end - 3].is("as")) names.push_back(tokens_[end - 2]);
+  targets_.clear();
+  for (const Token& t : names) targets_.emplace_back(t.text);
+  nextTarget_ = 0;
+  Frame frame;
+  bool ok = withFrame(frame, [&] {
+    Value v = expr();
+    targets_.clear();
+    if (!v.ok()) return false;
+    if (v.tag == Value::kLet) {
+      if (names.empty()) return report(where, "name the variable: with T.LetStmt(value) as x:");
+      std::optional<Value> type;
+      if (!v.items.empty()) type = v.items[0];
+      if (!letBinding(names[0], Value::of(v.node, v.depth), type)) return false;
+    } else if (!names.empty()) bind(std::string(names[0].text), v);
+    if (!names.empty()) take(), take();
+    if (frame.stmts.size() != 1) return report(where, "this has no meaning in a 'with'", "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer and T.attr open a scope");
+    return tirSuite();
+  });
+  if (!ok) return false;
+  frame_->stmts.push_back(foldFrame(frame));
+  return true;
+}
+
+bool Parser::blockStatement(const Token& where) {
+  BlockState block;
+  block.oldSpelling = peek(2).is("block");
+  for (int i = 0; i < 3; ++i) take();
+  Args args;
+  args.name = block.oldSpelling ? "T.block" : "T.sblock", args.at = where;
+  if (!arguments(args).ok()) return false;
+  auto name = stringArg(args, 0, "name", "");
+  auto noRealize = intArg(args, 1, "no_realize", 0);
+  if (!name || !noRealize || !finish(args)) return false;
+  block.name = *name, block.noRealize = *noRealize != 0;
+  sawBlock_ = true;
+  Frame frame;
+  frame.block = &block;
+  if (!withFrame(frame, [&] { return tirSuite(); })) return false;
+  frame_->stmts.push_back(finishBlock(block, foldFrame(frame), where));
+  return true;
+}
+
+Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
+  auto block = make<BlockNode>(b.name);
+  for (const IterVar& i : b.iters) block->iters.push_back(i);
+  block->allocs = b.allocs, block->matches = b.matches;
+  block->reads = b.reads, block->writes = b.writes;
+  block->annotations = b.annotations, block->init = b.init, block->body = std::move(body);
+  block->origin = originAt(where);
+  if (errors_.empty()) fillAccess(*block, !b.hasReads, !b.hasWrites);
+  if (b.noRealize) return Stmt(block);
+  Array<Expr> values;
+  for (const Expr& v : b.values) values.push_back(v);
+  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), Block(block)), where);
+}
+
+// ---- functions
+
+bool Parser::primParam(const Token& name) {
+  targets_ = {std::string(name.text)}, nextTarget_ = 0;
+  Token where = peek();
+  inSignature_ = true;
+  Value a = expr();
+  inSignature_ = false;
+  targets_.clear();
+  if (!a.ok()) return false;
+  Var v;
+  Buffer b;
+  if (a.as<BufferNode>()) b = cast<BufferNode>(a.node), v = b->data;
+  else if (a.as<VarNode>() && a.fresh) v = cast<VarNode>(a.node); // T.handle("float32")
+  else if (a.tag == Value::kPath && a.text == "T.handle") v = var(std::string(name.text), DType::Handle());
+  else {
+    auto dtype = dtypeOf(a, where);
+    if (!dtype) return false;
+    v = var(std::string(name.text), *dtype);
+  }
+  params_.push_back(v), buffers_.push_back(b);
+  bind(std::string(name.text), b ? Value::of(b) : Value::of(v));
+  return true;
+}
+
+/// Scalars first: the shapes of buffers may name them.
+bool Parser::primParams() {
+  struct Param { Token name; size_t at; };
+  std::vector<Param> list;
+  if (!expect("(")) return false;
+  while (!at(")")) {
+    Token name = peek();
+    if (!expectKind(TokenKind::kName, "a parameter") || !expect(":")) return false;
+    list.push_back({name, pos_});
+    int depth = 0;
+    while (!atKind(TokenKind::kEnd) && (depth || (!at(",") && !at(")")))) {
+      depth += at("(") || at("[") || at("{");
+      depth -= at(")") || at("]") || at("}");
+      take();
+    }
+    if (!accept(",")) break;
+  }
+  size_t end = pos_;
+  Array<Var> params(std::vector<Var>(list.size()));
+  Array<Buffer> buffers(std::vector<Buffer>(list.size()));
+  for (bool bufferTurn : {false, true})
+    for (size_t i = 0; i < list.size(); ++i) {
+      pos_ = list[i].at;
+      if (peek(2).is("Buffer") != bufferTurn) continue;
+      params_ = {}, buffers_ = {};
+      if (!primParam(list[i].name)) return false;
+      if (!at(",") && !at(")")) return report(peek(), "expected ',' or ')' after a parameter");
+      params.set(i, params_[0]), buffers.set(i, buffers_[0]);
+    }
+  params_ = params, buffers_ = buffers;
+  pos_ = end;
+  return expect(")");
+}
+
+GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
+  Token where = previous();
+  inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false, rootAllocs_ = {}, wrappers_ = 0;
+  loopRanges_.clear(), targets_.clear();
+  Frame frame;
+  frame.function = true;
+  bool ok = withFrame(frame, [&] {
+    if (!primParams()) return false;
+    if (accept("->") && !accept("None") && !expr().ok()) return false;
+    oldAllocs_ = false;
+    int depth = 0;
+    for (size_t i = pos_; i + 2 < tokens_.size() && !sTir; ++i) { // old spelling anywhere in the function
+      depth += (tokens_[i].kind == TokenKind::kIndent) - (tokens_[i].kind == TokenKind::kDedent);
+      if (tokens_[i].kind == TokenKind::kDedent && depth <= 0) break;
+      oldAllocs_ |= tokens_[i].is(".") && tokens_[i + 1].is("block") && tokens_[i + 2].is("(");
+    }
+    return tirSuite();
+  });
+  if (!ok) return nullptr;
+  Stmt body = foldFrame(frame);
+  auto* realize = body.as<BlockRealizeNode>();
+  bool explicitRoot = realize && realize->block->iters.empty() && realize->block->name == "root" && rootAllocs_.empty();
+  if ((sawBlock_ || sTir || !rootAllocs_.empty()) && !explicitRoot) {
+    auto root = make<BlockNode>("root");
+    root->allocs = rootAllocs_, root->body = body;
+    body = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
+  }
+  if (isPrivate) attrs_ = withAttr(attrs_, "private", boolImm(true));
+  auto f = make<PrimFuncNode>(params_, buffers_, body, attrs_);
+  f->result = result_;
+  (void)name;
+  return placed(f, where);
+}
+
+} // namespace bevel::detail
