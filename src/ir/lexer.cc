@@ -4,10 +4,18 @@
 namespace bevel::detail {
 namespace {
 
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool isNamePart(char c) { return isNameStart(c) || isDigit(c); }
-bool isHex(char c) { return isDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool isDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool isNameStart(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool isNamePart(char c) {
+  return isNameStart(c) || isDigit(c);
+}
+bool isHex(char c) {
+  return isDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
 
 class Lexer {
 public:
@@ -58,9 +66,12 @@ private:
     int width = 0;
     size_t p = pos_;
     for (; p < text_.size(); ++p) {
-      if (text_[p] == ' ') ++width;
-      else if (text_[p] == '\t') width = (width / 8 + 1) * 8;
-      else if (text_[p] != '\f' && text_[p] != '\r') break;
+      if (text_[p] == ' ')
+        ++width;
+      else if (text_[p] == '\t')
+        width = (width / 8 + 1) * 8;
+      else if (text_[p] != '\f' && text_[p] != '\r')
+        break;
     }
     if (p < text_.size() && text_[p] == '#')
       while (p < text_.size() && text_[p] != '\n') ++p;
@@ -80,7 +91,8 @@ private:
     }
     while (width < indents_.back()) {
       if (indents_.size() == 1 || width > indents_[indents_.size() - 2]) {
-        errorHere("this indentation matches no enclosing one", p, "align the line with the block that it belongs to");
+        errorHere("this indentation matches no enclosing one", p,
+                  "align the line with the block that it belongs to");
         return true;
       }
       indents_.pop_back();
@@ -132,11 +144,14 @@ private:
       pos_ += 2;
       while (isHex(at(pos_)) || at(pos_) == '_') ++pos_;
     } else {
-      auto digits = [&] { while (isDigit(at(pos_)) || at(pos_) == '_') ++pos_; };
+      auto digits = [&] {
+        while (isDigit(at(pos_)) || at(pos_) == '_') ++pos_;
+      };
       digits();
       if (at(pos_) == '.') real = true, ++pos_, digits();
       char sign = at(pos_ + 1);
-      if ((at(pos_) | 0x20) == 'e' && (isDigit(sign) || ((sign == '+' || sign == '-') && isDigit(at(pos_ + 2)))))
+      if ((at(pos_) | 0x20) == 'e' &&
+          (isDigit(sign) || ((sign == '+' || sign == '-') && isDigit(at(pos_ + 2)))))
         real = true, pos_ += isDigit(sign) ? 1 : 2, digits();
     }
     if (isNameStart(at(pos_))) {
@@ -168,13 +183,18 @@ private:
   }
 
   void operatorToken() {
-    static constexpr std::string_view kOperators[] = {"**=", "//=", "<<=", ">>=", "...", "->", "**", "//", "<<", ">>", "<=",
-                                                      ">=", "==", "!=", "+=", "-=", "*=", "/=", "%=", ":=", "&=", "|=", "^="};
+    static constexpr std::string_view kOperators[] = {"**=", "//=", "<<=", ">>=", "...", "->", "**", "//",
+                                                      "<<",  ">>",  "<=",  ">=",  "==",  "!=", "+=", "-=",
+                                                      "*=",  "/=",  "%=",  ":=",  "&=",  "|=", "^="};
     size_t begin = pos_;
     size_t length = 0;
     for (std::string_view op : kOperators)
-      if (text_.substr(pos_, op.size()) == op) { length = op.size(); break; }
-    if (!length && std::string_view("+-*/%<>=()[]{},:.@&|^~").find(text_[pos_]) != std::string_view::npos) length = 1;
+      if (text_.substr(pos_, op.size()) == op) {
+        length = op.size();
+        break;
+      }
+    if (!length && std::string_view("+-*/%<>=()[]{},:.@&|^~").find(text_[pos_]) != std::string_view::npos)
+      length = 1;
     if (!length && text_[pos_] == ';') {
       pos_ += 1;
       return errorHere("one statement a line", begin);
@@ -205,7 +225,9 @@ private:
   void finish() {
     size_t end = text_.size();
     pos_ = end;
-    if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline && tokens_.back().kind != TokenKind::kDedent) push(TokenKind::kNewline, end);
+    if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline &&
+        tokens_.back().kind != TokenKind::kDedent)
+      push(TokenKind::kNewline, end);
     for (size_t i = 1; i < indents_.size(); ++i) push(TokenKind::kDedent, end);
     push(TokenKind::kEnd, end);
   }
@@ -221,10 +243,15 @@ private:
 };
 
 void appendUtf8(std::string& out, uint32_t c) {
-  if (c < 0x80) out += char(c);
-  else if (c < 0x800) out += char(0xc0 | (c >> 6)), out += char(0x80 | (c & 63));
-  else if (c < 0x10000) out += char(0xe0 | (c >> 12)), out += char(0x80 | ((c >> 6) & 63)), out += char(0x80 | (c & 63));
-  else out += char(0xf0 | (c >> 18)), out += char(0x80 | ((c >> 12) & 63)), out += char(0x80 | ((c >> 6) & 63)), out += char(0x80 | (c & 63));
+  if (c < 0x80)
+    out += char(c);
+  else if (c < 0x800)
+    out += char(0xc0 | (c >> 6)), out += char(0x80 | (c & 63));
+  else if (c < 0x10000)
+    out += char(0xe0 | (c >> 12)), out += char(0x80 | ((c >> 6) & 63)), out += char(0x80 | (c & 63));
+  else
+    out += char(0xf0 | (c >> 18)), out += char(0x80 | ((c >> 12) & 63)), out += char(0x80 | ((c >> 6) & 63)),
+        out += char(0x80 | (c & 63));
 }
 
 // Reads `digits` hexadecimal digits at i; nothing when they are not there.
@@ -241,7 +268,9 @@ std::optional<uint32_t> hexValue(std::string_view s, size_t i, int digits) {
 
 } // namespace
 
-Result<std::vector<Token>> tokenize(std::string_view text) { return Lexer(text).run(); }
+Result<std::vector<Token>> tokenize(std::string_view text) {
+  return Lexer(text).run();
+}
 
 std::optional<std::string> stringValue(std::string_view token) {
   bool raw = token[0] == 'r' || token[0] == 'R';
@@ -250,17 +279,28 @@ std::optional<std::string> stringValue(std::string_view token) {
   std::string_view s = token.substr(quotes, token.size() - 2 * quotes);
   std::string out;
   for (size_t i = 0; i < s.size(); ++i) {
-    if (s[i] != '\\' || raw || i + 1 >= s.size()) { out += s[i]; continue; }
+    if (s[i] != '\\' || raw || i + 1 >= s.size()) {
+      out += s[i];
+      continue;
+    }
     char c = s[++i];
     static constexpr std::string_view kFrom = "ntr0\\'\"abfv", kTo("\n\t\r\0\\'\"\a\b\f\v", 11);
-    if (size_t k = kFrom.find(c); k != std::string_view::npos) { out += kTo[k]; continue; }
+    if (size_t k = kFrom.find(c); k != std::string_view::npos) {
+      out += kTo[k];
+      continue;
+    }
     if (c == '\n') continue;
     int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    if (!digits) { out += '\\', out += c; continue; } // as Python does
+    if (!digits) {
+      out += '\\', out += c;
+      continue;
+    } // as Python does
     auto value = hexValue(s, i + 1, digits);
     if (!value || *value > 0x10ffff) return std::nullopt;
-    if (digits == 2) out += char(*value); // bytes, as the printer writes them
-    else appendUtf8(out, *value);
+    if (digits == 2)
+      out += char(*value); // bytes, as the printer writes them
+    else
+      appendUtf8(out, *value);
     i += size_t(digits);
   }
   return out;

@@ -22,8 +22,8 @@ struct Token {
   }
 };
 
-/// Tokens of a text, ended by kEnd. Newlines and indentation inside brackets are not tokens; the text as a whole may be
-/// indented. The tokens refer to the text.
+/// Tokens of a text, ended by kEnd. Newlines and indentation inside brackets are not tokens; the text as a
+/// whole may be indented. The tokens refer to the text.
 Result<std::vector<Token>> tokenize(std::string_view text);
 
 /// The value of a string token: quotes and escapes resolved. Nothing for a malformed escape.

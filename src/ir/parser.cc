@@ -44,7 +44,8 @@ constexpr size_t kMaxErrors = 20;
 
 // Levenshtein distance, given up beyond `limit`.
 size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
-  if (a.size() > b.size() + limit || b.size() > a.size() + limit || a.size() > 64 || b.size() > 64) return limit + 1;
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit || a.size() > 64 || b.size() > 64)
+    return limit + 1;
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -60,7 +61,8 @@ size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
 
 Value capturedValue(const NodeRef& node) {
   if (!node) return Value::none();
-  if (auto* i = node.as<IntImmNode>()) return i->dtype.isBool() ? Value::boolean(i->value != 0) : Value::integer(i->value);
+  if (auto* i = node.as<IntImmNode>())
+    return i->dtype.isBool() ? Value::boolean(i->value != 0) : Value::integer(i->value);
   if (auto* f = node.as<FloatImmNode>()) return Value::floating(f->value);
   if (auto* s = node.as<StringImmNode>()) return Value::string(s->value);
   if (auto* l = node.as<ListNode>()) {
@@ -133,8 +135,11 @@ Error Parser::firstError() {
 bool Parser::expect(std::string_view text) {
   if (accept(text)) return true;
   const Token& t = peek();
-  std::string found = t.kind == TokenKind::kNewline ? "the end of the line" : t.kind == TokenKind::kEnd ? "the end of the text"
-                      : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent ? "other indentation" : "'" + std::string(t.text) + "'";
+  std::string found = t.kind == TokenKind::kNewline ? "the end of the line"
+                      : t.kind == TokenKind::kEnd   ? "the end of the text"
+                      : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent
+                          ? "other indentation"
+                          : "'" + std::string(t.text) + "'";
   return report(t, "expected '" + std::string(text) + "', found " + found);
 }
 
@@ -147,12 +152,14 @@ bool Parser::start() {
   auto tokens = tokenize(text_);
   if (!tokens) {
     Token where;
-    where.line = tokens.error().span.line, where.column = tokens.error().span.column, where.endColumn = tokens.error().span.endColumn;
+    where.line = tokens.error().span.line, where.column = tokens.error().span.column,
+    where.endColumn = tokens.error().span.endColumn;
     return report(where, tokens.error().message, tokens.error().hint);
   }
   tokens_ = std::move(*tokens);
   pushScope();
-  aliases_ = {{"T", "T"}, {"R", "R"}, {"I", "I"}, {"tvm", "tvm"}, {"metadata", "metadata"}, {"range", "range"}, {"float", "float"}};
+  aliases_ = {{"T", "T"},         {"R", "R"},        {"I", "I"}, {"tvm", "tvm"}, {"metadata", "metadata"},
+              {"range", "range"}, {"float", "float"}};
   return true;
 }
 
@@ -169,6 +176,7 @@ void Parser::skipStatement() {
   while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) take();
   if (atKind(TokenKind::kNewline)) take();
   if (atKind(TokenKind::kIndent)) skipSuite();
+  if (at("else") || at("elif")) skipStatement(); // of the faulty `if`
 }
 
 void Parser::skipSuite() {
@@ -247,16 +255,21 @@ void Parser::importLine() {
     if (at("as")) {
       std::string target = canonical(last);
       if (!target.empty() && peek(1).kind == TokenKind::kName) aliases_[std::string(peek(1).text)] = target;
-    } else if (atKind(TokenKind::kName)) last = std::string(peek().text);
+    } else if (atKind(TokenKind::kName))
+      last = std::string(peek().text);
   }
 }
 
 void Parser::imports() {
   while (true) {
-    if (atKind(TokenKind::kNewline)) take();
-    else if (at("from") || at("import")) importLine();
-    else if (atKind(TokenKind::kString)) take();
-    else return;
+    if (atKind(TokenKind::kNewline))
+      take();
+    else if (at("from") || at("import"))
+      importLine();
+    else if (atKind(TokenKind::kString))
+      take();
+    else
+      return;
   }
 }
 
@@ -268,21 +281,29 @@ bool Parser::decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sT
       if (!atKind(TokenKind::kName)) return report(peek(), "expected the name of a decorator");
       last = std::string(take().text);
     } while (accept("."));
-    if (last != "prim_func" && last != "function" && last != "ir_module" && last != "macro" && last != "inline")
-      return report(where, "unknown decorator '" + last + "'", "use @I.ir_module, @T.prim_func or @R.function");
-    if (last == "macro" || last == "inline") return report(where, "macros are not supported", "write the statements in place");
+    if (last != "prim_func" && last != "function" && last != "ir_module" && last != "macro" &&
+        last != "inline")
+      return report(where, "unknown decorator '" + last + "'",
+                    "use @I.ir_module, @T.prim_func or @R.function");
+    if (last == "macro" || last == "inline")
+      return report(where, "macros are not supported", "write the statements in place");
     kind = last;
     if (accept("(")) {
       while (!at(")")) {
         Token key = take();
-        if (key.kind != TokenKind::kName || !expect("=")) return report(key, "expected a keyword such as private=True");
+        if (key.kind != TokenKind::kName || !expect("="))
+          return report(key, "expected a keyword such as private=True");
         Token value = take();
         bool set = value.is("True");
         if (!set && !value.is("False")) return report(value, "expected True or False");
-        if (key.is("private")) isPrivate = set;
-        else if (key.is("pure")) pure = set;
-        else if (key.is("s_tir")) sTir = set;
-        else if (!key.is("check_well_formed") && !key.is("persistent")) return report(key, "unknown keyword '" + std::string(key.text) + "'");
+        if (key.is("private"))
+          isPrivate = set;
+        else if (key.is("pure"))
+          pure = set;
+        else if (key.is("s_tir"))
+          sTir = set;
+        else if (!key.is("check_well_formed") && !key.is("persistent"))
+          return report(key, "unknown keyword '" + std::string(key.text) + "'");
         if (!accept(",")) break;
       }
       if (!expect(")")) return false;
@@ -301,7 +322,8 @@ void Parser::findFunctions() {
     if (t.kind == TokenKind::kIndent) ++depth;
     if (t.kind == TokenKind::kDedent) --depth;
     if (t.is("class")) classDepth = depth + 1, className_ = std::string(tokens_[i + 1].text);
-    bool member = t.is("def") && tokens_[i + 1].kind == TokenKind::kName && (depth == 0 || depth == classDepth);
+    bool member =
+        t.is("def") && tokens_[i + 1].kind == TokenKind::kName && (depth == 0 || depth == classDepth);
     if (member) functionNames_.emplace_back(tokens_[i + 1].text);
   }
 }
@@ -317,7 +339,8 @@ bool Parser::functionDef(std::vector<std::pair<std::string, GraphExpr>>& functio
   if (!expectKind(TokenKind::kName, "a function name")) return false;
   std::string name(nameToken.text);
   if (kind != "prim_func" && kind != "function")
-    return report(where, "function '" + name + "' has no decorator", "mark it @T.prim_func (a tensor program) or @R.function (a graph function)");
+    return report(where, "function '" + name + "' has no decorator",
+                  "mark it @T.prim_func (a tensor program) or @R.function (a graph function)");
   for (const auto& f : functions)
     if (f.first == name) return report(nameToken, "function '" + name + "' is defined twice");
   GraphExpr f = kind == "prim_func" ? primFunc(name, isPrivate, sTir) : relaxFunction(name, isPrivate, pure);
@@ -371,14 +394,18 @@ Result<Module> Parser::module() {
     bool flags[3] = {};
     size_t errorsBefore = errors_.size();
     bool ok = decorators(kind, flags[0], flags[1], flags[2]);
-    if (ok && at("class")) ok = moduleClass(functions);
-    else if (ok && at("def")) pos_ = mark, ok = functionDef(functions);
-    else if (ok || errors_.size() == errorsBefore) ok = report(peek(), "expected a module class or a function");
+    if (ok && at("class"))
+      ok = moduleClass(functions);
+    else if (ok && at("def"))
+      pos_ = mark, ok = functionDef(functions);
+    else if (ok || errors_.size() == errorsBefore)
+      ok = report(peek(), "expected a module class or a function");
     if (!ok) skipStatement();
     while (atKind(TokenKind::kDedent) || atKind(TokenKind::kNewline)) take();
     if (pos_ == before) take();
   }
-  if (!any && errors_.empty()) failed(peek(), "the text holds no module", "begin with @I.ir_module and a class");
+  if (!any && errors_.empty())
+    failed(peek(), "the text holds no module", "begin with @I.ir_module and a class");
   if (!errors_.empty()) return fail(firstError());
   auto m = make<ModuleNode>();
   for (auto& [name, f] : functions) {
@@ -405,9 +432,13 @@ Result<NodeRef> Parser::expression() {
   if (!start()) return fail(firstError());
   Token where = peek();
   Value v = expr();
-  if (v.ok() && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) failed(peek(), "expected the end of the expression");
+  if (v.ok() && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
+    failed(peek(), "expected the end of the expression");
   NodeRef node;
-  if (errors_.empty()) node = v.tag == Value::kNode ? v.node : v.isSequence() || v.tag == Value::kDict ? attrNode(v, where) : NodeRef(toExpr(v, where));
+  if (errors_.empty())
+    node = v.tag == Value::kNode                     ? v.node
+           : v.isSequence() || v.tag == Value::kDict ? attrNode(v, where)
+                                                     : NodeRef(toExpr(v, where));
   if (!errors_.empty() || !node) return fail(firstError());
   return node;
 }

@@ -1,8 +1,9 @@
 // Reads and writes of a block whose text does not state them.
 //
-// Each access is widened over the loops inside the block: an index is a start and a width, both expressions over what lies
-// outside; what is not understood becomes the whole dimension. E.g. for k in range(4): B[vi] = A[vi * 4 + k] reads
-// A[vi * 4:vi * 4 + 4]. The loop layer's analysis is sharper; this one needs no arithmetic beyond folding.
+// Each access is widened over the loops inside the block: an index is a start and a width, both expressions
+// over what lies outside; what is not understood becomes the whole dimension. E.g. for k in range(4): B[vi] =
+// A[vi * 4 + k] reads A[vi * 4:vi * 4 + 4]. The loop layer's analysis is sharper; this one needs no
+// arithmetic beyond folding.
 #include "ir/parser_impl.h"
 
 #include "ir/structural.h"
@@ -20,8 +21,12 @@ struct Access {
   Dims dims;
 };
 
-bool isIndex(const Expr& e) { return e && e->dtype.isInt() && e->dtype.lanes == 1; }
-Expr zeroOf(const Expr& e) { return intImm(0, e->dtype.scalar()); }
+bool isIndex(const Expr& e) {
+  return e && e->dtype.isInt() && e->dtype.lanes == 1;
+}
+Expr zeroOf(const Expr& e) {
+  return intImm(0, e->dtype.scalar());
+}
 
 // e as base + constant.
 std::pair<Expr, int64_t> splitConstant(const Expr& e) {
@@ -94,13 +99,15 @@ private:
       if (b || region) {
         if (mask & 1) b ? whole(reads, b) : regionOf(reads, *region);
         if (mask & 2) b ? whole(writes, b) : regionOf(writes, *region);
-      } else stmt(arg);
+      } else
+        stmt(arg);
     }
   }
 
   void inner(const BlockRealizeNode& r) {
     for (const Expr& v : r.values) stmt(v);
-    for (size_t i = 0; i < r.block->iters.size() && i < r.values.size(); ++i) values_[r.block->iters[i]->var] = substituted(r.values[i]);
+    for (size_t i = 0; i < r.block->iters.size() && i < r.values.size(); ++i)
+      values_[r.block->iters[i]->var] = substituted(r.values[i]);
     for (const BufferRegion& region : r.block->reads) regionOf(reads, *region);
     for (const BufferRegion& region : r.block->writes) regionOf(writes, *region);
   }
@@ -160,12 +167,15 @@ private:
 
   void regionOf(std::vector<Access>& list, const BufferRegionNode& r) {
     if (hidden(r.buffer)) return;
-    if (auto view = views_.find(r.buffer->data.get()); view != views_.end() && view->second.get() != &r) return regionOf(list, *view->second);
+    if (auto view = views_.find(r.buffer->data.get()); view != views_.end() && view->second.get() != &r)
+      return regionOf(list, *view->second);
     Dims dims;
     for (const Range& range : r.region) {
       auto start = extentOf(substituted(range->min)), length = extentOf(substituted(range->extent));
-      if (start && length) dims.push_back(Extent{start->start, start->width + length->start + length->width - 1});
-      else dims.push_back(std::nullopt);
+      if (start && length)
+        dims.push_back(Extent{start->start, start->width + length->start + length->width - 1});
+      else
+        dims.push_back(std::nullopt);
     }
     merge(list, r.buffer, std::move(dims));
   }
@@ -195,8 +205,10 @@ Array<BufferRegion> regionsOf(const std::vector<Access>& list) {
     Array<Range> ranges;
     for (size_t i = 0; i < a.dims.size(); ++i) {
       const Expr& d = a.buffer->shape[i];
-      if (a.dims[i]) ranges.push_back(range(a.dims[i]->start, a.dims[i]->width + 1));
-      else ranges.push_back(range(intImm(0, d->dtype), d));
+      if (a.dims[i])
+        ranges.push_back(range(a.dims[i]->start, a.dims[i]->width + 1));
+      else
+        ranges.push_back(range(intImm(0, d->dtype), d));
     }
     out.push_back(make<const BufferRegionNode>(a.buffer, ranges));
   }

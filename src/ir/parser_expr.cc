@@ -10,8 +10,11 @@ namespace bevel::detail {
 namespace {
 
 // Binary operators by level, weakest first; `not` lies between "and" and the comparisons.
-constexpr std::string_view kLevels[][10] = {
-    {"or"}, {"and"}, {"not"}, {"==", "!=", "<", "<=", ">", ">=", "in", "is"}, {"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%", "@"}};
+constexpr std::string_view kLevels[][10] = {{"or"},     {"and"},
+                                            {"not"},    {"==", "!=", "<", "<=", ">", ">=", "in", "is"},
+                                            {"|"},      {"^"},
+                                            {"&"},      {"<<", ">>"},
+                                            {"+", "-"}, {"*", "/", "//", "%", "@"}};
 constexpr int kNumLevels = 10, kNotLevel = 2, kCompareLevel = 3, kMaxNesting = 500;
 
 std::string withoutUnderscores(std::string_view text) {
@@ -24,7 +27,8 @@ std::string withoutUnderscores(std::string_view text) {
 } // namespace
 
 Parser::Nested::Nested(Parser& p) : parser(p), ok(++p.nesting_ <= kMaxNesting) {
-  if (!ok && (p.errors_.empty() || p.errors_.back().message != "nested too deeply")) p.failed(p.peek(), "nested too deeply");
+  if (!ok && (p.errors_.empty() || p.errors_.back().message != "nested too deeply"))
+    p.failed(p.peek(), "nested too deeply");
 }
 
 Value Parser::binaryLevel(int level) {
@@ -45,11 +49,14 @@ Value Parser::binaryLevel(int level) {
     if (compared) return failed(op, "comparisons do not chain here", "write 'a < b and b < c'");
     compared = level == kCompareLevel;
     take();
-    if (op.is("in") || op.is("is") || op.is("@")) return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
+    if (op.is("in") || op.is("is") || op.is("@"))
+      return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
     Value right = binaryLevel(level + 1);
     left = applyBinary(op.text, left, right, op);
   }
-  if (level == 0 && left.ok() && at("if") && !atKind(TokenKind::kNewline)) return failed(peek(), "conditional expressions are not part of the notation", "use T.if_then_else(condition, a, b) or T.Select");
+  if (level == 0 && left.ok() && at("if") && !atKind(TokenKind::kNewline))
+    return failed(peek(), "conditional expressions are not part of the notation",
+                  "use T.if_then_else(condition, a, b) or T.Select");
   return left;
 }
 
@@ -68,15 +75,18 @@ Value Parser::postfix() {
   Token where = peek();
   Value v = atom();
   while (v.ok()) {
-    if (at("(")) v = call(std::move(v), where);
+    if (at("("))
+      v = call(std::move(v), where);
     else if (at("[")) {
       Token open = take();
       v = subscript(std::move(v), open);
     } else if (at(".")) {
       take();
       v = attribute(v, where);
-    } else if (at("**")) return failed(peek(), "operator '**' has no meaning here", "use T.pow");
-    else break;
+    } else if (at("**"))
+      return failed(peek(), "operator '**' has no meaning here", "use T.pow");
+    else
+      break;
   }
   return v;
 }
@@ -88,8 +98,10 @@ Value Parser::number() {
   if (t.kind == TokenKind::kFloat) {
     double value = 0;
     auto [p, ec] = std::from_chars(text.data(), end, value);
-    if (ec == std::errc::result_out_of_range) value = text.find("e-") == std::string::npos && text.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
-    else if (ec != std::errc() || p != end) return failed(t, "malformed number");
+    if (ec == std::errc::result_out_of_range)
+      value = text.find("e-") == std::string::npos && text.find("E-") == std::string::npos ? HUGE_VAL : 0.0;
+    else if (ec != std::errc() || p != end)
+      return failed(t, "malformed number");
     return Value::floating(value);
   }
   int base = 10;
@@ -152,7 +164,8 @@ Value Parser::atom() {
   const Token& t = peek();
   switch (t.kind) {
   case TokenKind::kInt:
-  case TokenKind::kFloat: return number();
+  case TokenKind::kFloat:
+    return number();
   case TokenKind::kString: {
     std::string text;
     while (atKind(TokenKind::kString)) { // adjacent strings are one
@@ -174,9 +187,11 @@ Value Parser::atom() {
     if (accept("[")) return bracketed("]", Value::kList);
     if (accept("{")) return dictionary();
     break;
-  default: break;
+  default:
+    break;
   }
-  if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd) return failed(t, "expected an expression before the end of the line");
+  if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd)
+    return failed(t, "expected an expression before the end of the line");
   return failed(t, "expected an expression, found '" + std::string(t.text) + "'");
 }
 
@@ -192,7 +207,8 @@ Value Parser::arguments(Args& args) {
     where.endColumn = previous().line == where.line ? previous().endColumn : where.endColumn;
     if (keyword) {
       for (const auto& k : args.kw)
-        if (k.first == where.text) return failed(where, "keyword '" + std::string(where.text) + "' is given twice");
+        if (k.first == where.text)
+          return failed(where, "keyword '" + std::string(where.text) + "' is given twice");
       args.kw.emplace_back(std::string(where.text), std::move(v));
       args.kwAt.push_back(where);
     } else {
@@ -222,15 +238,19 @@ Value Parser::call(Value callee, const Token& start) {
   if (!arguments(args).ok()) return Value();
   if (callee.tag == Value::kPath) {
     if (callee.text.starts_with("T.")) return callTir(args);
-    if (callee.text.starts_with("R.") || callee.text.starts_with("I.") || callee.text == "float") return callRelax(args);
+    if (callee.text.starts_with("R.") || callee.text.starts_with("I.") || callee.text == "float")
+      return callRelax(args);
     return failed(where, "'" + callee.text + "' cannot be called here");
   }
-  if (auto* s = callee.as<StringImmNode>(); s && callee.items.size() == 1 && callee.items[0].tag == Value::kNode) {
+  if (auto* s = callee.as<StringImmNode>();
+      s && callee.items.size() == 1 && callee.items[0].tag == Value::kNode) {
     if (s->value == "astype") { // x.astype("float32")
       auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
       if (!dtype || !finish(args)) return Value();
       Expr x = toExpr(callee.items[0], where);
-      return x ? Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x), callee.items[0].depth + 1) : Value();
+      return x ? Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x),
+                           callee.items[0].depth + 1)
+               : Value();
     }
     return bufferMethod(cast<BufferNode>(callee.items[0].node), s->value, args);
   }
@@ -244,7 +264,8 @@ Value Parser::call(Value callee, const Token& start) {
     args.taken = args.pos.size();
     Dict attrs;
     Array<Type> types;
-    if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args)) return Value();
+    if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args))
+      return Value();
     return finishCall(cast<GraphExprNode>(callee.node), values, attrs, types);
   }
   return failed(where, describe(callee) + " cannot be called");
@@ -279,16 +300,20 @@ Value Parser::subscript(Value base, const Token& where) {
     if (!accept(",")) break;
   }
   if (!expect("]")) return Value();
-  if (items.size() == 1 && items[0].tag == Value::kTuple) items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]
+  if (items.size() == 1 && items[0].tag == Value::kTuple)
+    items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]
   if (base.as<BufferNode>()) return indexBuffer(cast<BufferNode>(base.node), std::move(items), where);
-  if (base.tag == Value::kPath && base.text == "T.let" && items.size() == 1) return items[0]; // the annotation T.let[T.int32]
+  if (base.tag == Value::kPath && base.text == "T.let" && items.size() == 1)
+    return items[0]; // the annotation T.let[T.int32]
   if (items.size() != 1) return failed(where, "expected one index");
   if (base.tag == Value::kPath && base.text.starts_with("metadata")) {
     if (items[0].tag == Value::kString) return Value::path("metadata[]");
     if (items[0].tag == Value::kInt) {
       uint64_t i = uint64_t(items[0].number);
       if (i >= options_.constants.size())
-        return failed(where, "the text refers to constant " + std::to_string(items[0].number) + ", but " + std::to_string(options_.constants.size()) + " are given",
+        return failed(where,
+                      "the text refers to constant " + std::to_string(items[0].number) + ", but " +
+                          std::to_string(options_.constants.size()) + " are given",
                       "read the module together with its .safetensors file");
       return Value::of(options_.constants[i]);
     }
@@ -296,7 +321,9 @@ Value Parser::subscript(Value base, const Token& where) {
   if (items[0].tag == Value::kInt && base.isSequence()) {
     int64_t i = items[0].number, n = int64_t(base.items.size());
     if (i < 0) i += n;
-    if (i < 0 || i >= n) return failed(where, "index " + std::to_string(items[0].number) + " is outside a list of " + std::to_string(n));
+    if (i < 0 || i >= n)
+      return failed(where, "index " + std::to_string(items[0].number) + " is outside a list of " +
+                               std::to_string(n));
     Value item = base.items[size_t(i)];
     return item;
   }
@@ -304,8 +331,10 @@ Value Parser::subscript(Value base, const Token& where) {
     if (items[0].number < 0) return failed(where, "a tuple's index is not negative");
     const auto* type = base.as<GraphExprNode>()->type.as<TupleTypeNode>();
     if (type && size_t(items[0].number) >= type->fields_.size())
-      return failed(where, "index " + std::to_string(items[0].number) + " is outside a tuple of " + std::to_string(type->fields_.size()));
-    return Value::of(make<const TupleGetNode>(cast<GraphExprNode>(base.node), items[0].number), base.depth + 1);
+      return failed(where, "index " + std::to_string(items[0].number) + " is outside a tuple of " +
+                               std::to_string(type->fields_.size()));
+    return Value::of(make<const TupleGetNode>(cast<GraphExprNode>(base.node), items[0].number),
+                     base.depth + 1);
   }
   return failed(where, describe(base) + " cannot be indexed");
 }
@@ -313,7 +342,8 @@ Value Parser::subscript(Value base, const Token& where) {
 /// Indices or slices of a buffer: a Load, or a BufferRegion when one of them is a slice.
 Value Parser::indexBuffer(const Buffer& b, std::vector<Value> items, const Token& where) {
   if (items.size() != b->rank())
-    return failed(where, "buffer '" + b->name + "' has " + std::to_string(b->rank()) + " dimensions, but " + std::to_string(items.size()) + " indices are given");
+    return failed(where, "buffer '" + b->name + "' has " + std::to_string(b->rank()) + " dimensions, but " +
+                             std::to_string(items.size()) + " indices are given");
   bool region = false;
   for (const Value& item : items) region |= item.tag == Value::kSlice;
   Array<Expr> indices;
@@ -334,9 +364,11 @@ Value Parser::indexBuffer(const Buffer& b, std::vector<Value> items, const Token
     Expr e = toExpr(items[i], where, items[i].isNumber() ? wanted : DType::Void());
     if (!e) return Value();
     if (!e->dtype.isInteger()) return failed(where, "an index is an integer, not " + e->dtype.str());
-    if (region) ranges.push_back(range(e, make<const IntImmNode>(e->dtype.scalar(), 1)));
+    if (region)
+      ranges.push_back(range(e, make<const IntImmNode>(e->dtype.scalar(), 1)));
     else {
-      if (e->dtype.isVector() && i + 1 != items.size()) return failed(where, "only the last index may be a vector");
+      if (e->dtype.isVector() && i + 1 != items.size())
+        return failed(where, "only the last index may be a vector");
       indices.push_back(e);
     }
   }
@@ -353,7 +385,8 @@ Value Parser::attribute(const Value& base, const Token& where) {
   if (base.tag == Value::kModule) {
     bool known = !knownFunctions_;
     for (const std::string& f : functionNames_) known |= f == text;
-    if (!known) return failed(name, "the module has no function '" + text + "'", didYouMean(text, functionNames_));
+    if (!known)
+      return failed(name, "the module has no function '" + text + "'", didYouMean(text, functionNames_));
     return Value::of(globalVar(text));
   }
   if (base.as<BufferNode>()) return bufferAttribute(cast<BufferNode>(base.node), name);
@@ -379,14 +412,18 @@ Value Parser::bufferAttribute(const Buffer& b, const Token& name) {
   if (text == "data") return Value::of(b->data);
   if (text == "shape") return sequence(b->shape);
   if (text == "strides") return sequence(b->strides);
-  if (text == "elem_offset") return Value::of(b->elemOffset ? b->elemOffset : intImm(0, b->shape.empty() ? kInt32 : b->shape[0]->dtype));
+  if (text == "elem_offset")
+    return Value::of(b->elemOffset ? b->elemOffset
+                                   : intImm(0, b->shape.empty() ? kInt32 : b->shape[0]->dtype));
   if (text == "dtype") return Value::string(b->dtype.str());
   if (text == "scope" || text == "access_ptr" || text == "vload" || text == "vstore") {
     Value method = Value::of(make<const StringImmNode>(text));
     method.items.push_back(Value::of(b));
     return method;
   }
-  return failed(name, "buffers have no attribute '" + text + "'", didYouMean(text, {"data", "shape", "strides", "elem_offset", "dtype", "access_ptr", "vload", "vstore", "scope"}));
+  return failed(name, "buffers have no attribute '" + text + "'",
+                didYouMean(text, {"data", "shape", "strides", "elem_offset", "dtype", "access_ptr", "vload",
+                                  "vstore", "scope"}));
 }
 
 } // namespace bevel::detail

@@ -6,8 +6,10 @@
 namespace bevel::detail {
 
 namespace {
-// Whether the tokens from `i` (after an opening bracket) reach `text` at the same depth before the bracket closes.
-std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text, bool last) {
+// Whether the tokens from `i` (after an opening bracket) reach `text` at the same depth before the bracket
+// closes.
+std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text,
+                                 bool last) {
   int depth = 0;
   std::optional<size_t> found;
   for (; i < tokens.size() && depth >= 0; ++i) {
@@ -56,7 +58,10 @@ Value Parser::letWhereForm(const Token& where) {
   std::vector<std::pair<Var, Expr>> lets;
   pushScope();
   int depth = 1;
-  auto stop = [&] { popScope(); return Value(); };
+  auto stop = [&] {
+    popScope();
+    return Value();
+  };
   while (!at("}")) {
     Token name = peek();
     if (!expectKind(TokenKind::kName, "a variable name") || !expect(":")) return stop();
@@ -91,7 +96,10 @@ Value Parser::lambdaForm(const std::vector<Expr>& identity, const Token& where) 
   size_t n = identity.size();
   Array<Var> sides[2];
   pushScope();
-  auto stop = [&] { popScope(); return Value(); };
+  auto stop = [&] {
+    popScope();
+    return Value();
+  };
   for (size_t i = 0; i < 2 * n; ++i) {
     Token name = peek();
     if ((i && !expect(",")) || (name = peek(), !expectKind(TokenKind::kName, "a parameter"))) return stop();
@@ -108,7 +116,9 @@ Value Parser::lambdaForm(const std::vector<Expr>& identity, const Token& where) 
     result = Value();
     result.tag = Value::kTuple, result.items = {one};
   }
-  if (ok && result.items.size() != n) ok = report(where, "the combiner gives " + std::to_string(result.items.size()) + " values for " + std::to_string(n) + " identities");
+  if (ok && result.items.size() != n)
+    ok = report(where, "the combiner gives " + std::to_string(result.items.size()) + " values for " +
+                           std::to_string(n) + " identities");
   for (size_t i = 0; ok && i < n; ++i) {
     Expr e = coerce(result.items[i], identity[i]->dtype, where, "the combiner's result");
     ok = bool(e);
@@ -134,20 +144,23 @@ Value Parser::combinerForm(const Token& where) {
   Value list = expr();
   if (!list.ok()) return list;
   Array<Expr> identity;
-  if (!list.isSequence() || !exprList(list, identity, where)) return failed(where, "expected the list of identities");
+  if (!list.isSequence() || !exprList(list, identity, where))
+    return failed(where, "expected the list of identities");
   std::vector<Expr> ids(identity.begin(), identity.end());
   if (ids.empty()) return failed(where, "a reduction has at least one identity");
   size_t end = pos_;
-  if (lambdaFirst) pos_ = begin;
-  else if (!expect(",")) return Value();
+  if (lambdaFirst)
+    pos_ = begin;
+  else if (!expect(","))
+    return Value();
   Value combiner = lambdaForm(ids, where);
   if (!combiner.ok()) return combiner;
   if (lambdaFirst) pos_ = end;
   return expect(")") ? combiner : Value();
 }
 
-/// T.reduce(combiner, axis=[T.iter_var(k, …)], source=[…], init=[…], condition=…, value_index=0): the axes come first,
-/// because they bind names.
+/// T.reduce(combiner, axis=[T.iter_var(k, …)], source=[…], init=[…], condition=…, value_index=0): the axes
+/// come first, because they bind names.
 Value Parser::reduceForm(const Token& where) {
   take();
   Value combiner = expr();
@@ -162,7 +175,8 @@ Value Parser::reduceForm(const Token& where) {
   pushScope();
   auto part = [&]() -> bool {
     Token key = peek();
-    if (!expectKind(TokenKind::kName, "axis=, source=, init=, condition= or value_index=") || !expect("=")) return false;
+    if (!expectKind(TokenKind::kName, "axis=, source=, init=, condition= or value_index=") || !expect("="))
+      return false;
     Value v = expr();
     depth = std::max(depth, v.depth);
     if (!v.ok()) return false;
@@ -181,7 +195,8 @@ Value Parser::reduceForm(const Token& where) {
         depth = std::max(depth, v.items[i].depth);
         list->push_back(e);
       }
-      return v.items.size() == c.identity.size() || v.items.empty() || report(key, "expected one value for each identity");
+      return v.items.size() == c.identity.size() || v.items.empty() ||
+             report(key, "expected one value for each identity");
     }
     if (key.is("condition")) return bool(condition = coerce(v, kBool, key, "the condition"));
     if (key.is("value_index") && v.tag == Value::kInt) return index = v.number, true;
@@ -191,10 +206,14 @@ Value Parser::reduceForm(const Token& where) {
   while (ok && !at(")")) ok = part() && (accept(",") || at(")") || expect(")"));
   popScope();
   if (!ok || !expect(")")) return Value();
-  if (source.size() != c.identity.size()) return failed(where, "T.reduce needs source=[…] with one value for each identity");
+  if (source.size() != c.identity.size())
+    return failed(where, "T.reduce needs source=[…] with one value for each identity");
   if (index < 0 || size_t(index) >= source.size()) return failed(where, "value_index is outside the results");
   if (tooDeep(depth + 1, where)) return Value();
-  return Value::of(make<const ReduceNode>(combiner.node.is<CombinerNode>() ? cast<CombinerNode>(combiner.node) : Combiner(), axes, source, init, condition, index), depth + 1);
+  return Value::of(make<const ReduceNode>(combiner.node.is<CombinerNode>() ? cast<CombinerNode>(combiner.node)
+                                                                           : Combiner(),
+                                          axes, source, init, condition, index),
+                   depth + 1);
 }
 
 /// T.iter_var(k, T.Range(0, 16), "reduce"): binds k in the scope around.
@@ -216,7 +235,8 @@ Value Parser::iterVarForm(const Token& where) {
   if (kind.tag == Value::kString && kind.text == "DataPar") type = 0;
   if (kind.tag == Value::kString && kind.text == "CommReduce") type = 1;
   if (kind.tag == Value::kString && kind.text == "ThreadIndex") type = 3;
-  if (type < 0) return failed(where, "unknown kind of axis", "use \"spatial\", \"reduce\", \"scan\" or \"opaque\"");
+  if (type < 0)
+    return failed(where, "unknown kind of axis", "use \"spatial\", \"reduce\", \"scan\" or \"opaque\"");
   Var v = var(std::string(name.text), r->extent->dtype);
   bind(v->name, Value::of(v));
   return Value::declared(make<const IterVarNode>(r, v, IterType(type)));
@@ -235,25 +255,30 @@ Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& arg
     if (mask < 1 || mask > 3) return failed(args.at, "access_ptr needs \"r\", \"w\" or \"rw\"");
     if (!stringArg(args, 1, "ptr_type", "handle")) return Value();
     auto lanes = intArg(args, 2, "content_lanes", 1);
-    if (!lanes || *lanes < 1 || *lanes > 1024) return lanes ? failed(args.at, "content_lanes is out of range") : Value();
+    if (!lanes || *lanes < 1 || *lanes > 1024)
+      return lanes ? failed(args.at, "content_lanes is out of range") : Value();
     DType index = b->shape.empty() ? kInt32 : b->shape[0]->dtype;
     Expr offset = args.find(3, "offset") ? exprArg(args, 3, "offset", index) : intImm(0, index);
     Expr extent;
     if (const Value* e = args.find(4, "extent"); e && e->tag != Value::kNone) {
       extent = exprArg(args, 4, "extent", index);
       if (!extent) return Value();
-    } else if (!b->strides.empty()) extent = b->strides[0] * b->shape[0];
+    } else if (!b->strides.empty())
+      extent = b->strides[0] * b->shape[0];
     else {
       extent = intImm(1, index);
       for (const Expr& d : b->shape) extent = extent * d;
     }
     if (!offset || !finish(args)) return Value();
-    if (!offset->dtype.isInt() || !extent->dtype.isInt() || offset->dtype.isVector()) return failed(args.at, "offset and extent are integers");
+    if (!offset->dtype.isInt() || !extent->dtype.isInt() || offset->dtype.isVector())
+      return failed(args.at, "offset and extent are integers");
     bool given = args.find(4, "extent");
     if (!given) extent = extent - offset;
     Expr begin = b->elemOffset ? b->elemOffset + offset : offset;
     Expr type = callAs(b->dtype.withLanes(int(*lanes)), Intrin::kTypeAnnotation, {});
-    return Value::of(callAs(DType::Handle(), Intrin::kAccessPtr, {type, b->data, begin, extent, intImm(mask, kInt32)}), 64);
+    return Value::of(
+        callAs(DType::Handle(), Intrin::kAccessPtr, {type, b->data, begin, extent, intImm(mask, kInt32)}),
+        64);
   }
   bool isStore = method == "vstore";
   const Value* list = args.find(0, "begin");
@@ -268,9 +293,11 @@ Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& arg
     if (!need(args, 1, "value")) return Value();
     value = coerce(*args.find(1, "value"), load.dtype, args.where(1, "value"), "the stored value");
     if (!value) return Value();
-  } else (void)dtypeArg(args, 1, "dtype", b->dtype);
+  } else
+    (void)dtypeArg(args, 1, "dtype", b->dtype);
   if (const Value* p = args.find(2, "predicate"); p && p->tag != Value::kNone) {
-    predicate = coerce(*p, DType::Bool(load.dtype.lanes / b->dtype.lanes), args.where(2, "predicate"), "the predicate");
+    predicate = coerce(*p, DType::Bool(load.dtype.lanes / b->dtype.lanes), args.where(2, "predicate"),
+                       "the predicate");
     if (!predicate) return Value();
   }
   if (!finish(args)) return Value();

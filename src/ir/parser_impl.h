@@ -1,7 +1,8 @@
 // The parser's state and members, shared by the parser_*.cc files.
 //
-// Recursive descent that evaluates as it goes: every expression becomes a Value, calls of `T.`, `R.` and `I.` functions
-// go through tables of handlers. No member throws; a failed Value or a false means that an error has been recorded.
+// Recursive descent that evaluates as it goes: every expression becomes a Value, calls of `T.`, `R.` and `I.`
+// functions go through tables of handlers. No member throws; a failed Value or a false means that an error
+// has been recorded.
 #pragma once
 
 #include "ir/build.h"
@@ -22,7 +23,10 @@ public:
 
 private:
   using Handler = Value (Parser::*)(Args&);
-  struct Named { std::string_view name; Handler handler; };
+  struct Named {
+    std::string_view name;
+    Handler handler;
+  };
 
   // ---- parser.cc: tokens, errors, names, module level
   bool start();
@@ -30,17 +34,27 @@ private:
   const Token& previous() const { return tokens_[pos_ ? pos_ - 1 : 0]; }
   bool at(std::string_view text) const { return peek().is(text); }
   bool atKind(TokenKind kind) const { return peek().kind == kind; }
-  const Token& take() { const Token& t = peek(); if (pos_ + 1 < tokens_.size()) ++pos_; return t; }
+  const Token& take() {
+    const Token& t = peek();
+    if (pos_ + 1 < tokens_.size()) ++pos_;
+    return t;
+  }
   bool accept(std::string_view text) { return at(text) && (take(), true); }
   bool expect(std::string_view text);
   bool expectKind(TokenKind kind, const char* what);
   Value failed(const Token& where, std::string message, std::string hint = "");
-  bool report(const Token& where, std::string message, std::string hint = "") { failed(where, std::move(message), std::move(hint)); return false; }
+  bool report(const Token& where, std::string message, std::string hint = "") {
+    failed(where, std::move(message), std::move(hint));
+    return false;
+  }
   Error firstError();
   void skipStatement();
   void skipSuite();
   Origin originAt(const Token& t);
-  template <class T> Ref<const T> placed(Ref<T> node, const Token& t) { node->origin = originAt(t); return node; }
+  template <class T> Ref<const T> placed(Ref<T> node, const Token& t) {
+    node->origin = originAt(t);
+    return node;
+  }
 
   void pushScope() { scopes_.emplace_back(); }
   void popScope() { scopes_.pop_back(); }
@@ -126,10 +140,10 @@ private:
     Dict annotations;
     Stmt init;
   };
-  struct Frame { // statements of one suite
-    std::vector<Stmt> stmts; // those that hold the rest have a null body
-    BlockState* block = nullptr;      // the suite is this block's
-    bool function = false;            // the function's own suite
+  struct Frame {                 // statements of one suite
+    std::vector<Stmt> stmts;     // those that hold the rest have a null body
+    BlockState* block = nullptr; // the suite is this block's
+    bool function = false;       // the function's own suite
   };
   GraphExpr primFunc(const std::string& name, bool isPrivate, bool sTir);
   bool primParams();
@@ -142,7 +156,8 @@ private:
   bool tirReturn();
   void poison(const std::vector<Token>& targets);
   std::vector<Token> assignTargets() const; // of `a, b = …` and `a: T = …`; empty for other statements
-  bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation, const Token& where);
+  bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation,
+                   const Token& where);
   bool letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation);
   bool forStatement();
   bool forHeader(const std::vector<Token>& targets, std::vector<For>& loops);
@@ -180,16 +195,56 @@ private:
   Buffer bufferArgs(Args& args, size_t first, std::string name, Var data, DType otherwise);
   static const std::vector<Named>& tirHandlers();
   static const std::vector<Named>& tirDeclHandlers();
-  Value tSelect(Args&); Value tCast(Args&); Value tCastOld(Args&); Value tRamp(Args&); Value tBroadcast(Args&); Value tShuffle(Args&);
-  Value tMin(Args&); Value tMax(Args&); Value tTruncDiv(Args&); Value tTruncMod(Args&); Value tFloorDiv(Args&); Value tFloorMod(Args&);
-  Value tCeilDiv(Args&); Value tShiftLeft(Args&); Value tShiftRight(Args&); Value tBitAnd(Args&); Value tBitOr(Args&); Value tBitXor(Args&);
-  Value tBitNot(Args&); Value tAnd(Args&); Value tOr(Args&); Value tNot(Args&); Value tRange(Args&); Value tRegion(Args&);
-  Value tHandle(Args&); Value tVar(Args&); Value tInfinity(Args&); Value tMinValue(Args&); Value tMaxValue(Args&);
+  Value tSelect(Args&);
+  Value tCast(Args&);
+  Value tCastOld(Args&);
+  Value tRamp(Args&);
+  Value tBroadcast(Args&);
+  Value tShuffle(Args&);
+  Value tMin(Args&);
+  Value tMax(Args&);
+  Value tTruncDiv(Args&);
+  Value tTruncMod(Args&);
+  Value tFloorDiv(Args&);
+  Value tFloorMod(Args&);
+  Value tCeilDiv(Args&);
+  Value tShiftLeft(Args&);
+  Value tShiftRight(Args&);
+  Value tBitAnd(Args&);
+  Value tBitOr(Args&);
+  Value tBitXor(Args&);
+  Value tBitNot(Args&);
+  Value tAnd(Args&);
+  Value tOr(Args&);
+  Value tNot(Args&);
+  Value tRange(Args&);
+  Value tRegion(Args&);
+  Value tHandle(Args&);
+  Value tVar(Args&);
+  Value tInfinity(Args&);
+  Value tMinValue(Args&);
+  Value tMaxValue(Args&);
   Value callBinary(BinaryOp op, Args& args);
-  Value tEvaluate(Args&); Value tWhere(Args&); Value tReads(Args&); Value tWrites(Args&); Value tBlockAttr(Args&); Value tFuncAttr(Args&);
-  Value tFuncResult(Args&); Value tAttr(Args&); Value tAllocBuffer(Args&); Value tBlockAlloc(Args&); Value tAllocate(Args&);
-  Value tDeclBuffer(Args&); Value tMatchBuffer(Args&); Value tBuffer(Args&); Value tLetStmt(Args&);
-  Value tSpatial(Args&); Value tReduce(Args&); Value tScan(Args&); Value tOpaque(Args&); Value tRemap(Args&);
+  Value tEvaluate(Args&);
+  Value tWhere(Args&);
+  Value tReads(Args&);
+  Value tWrites(Args&);
+  Value tBlockAttr(Args&);
+  Value tFuncAttr(Args&);
+  Value tFuncResult(Args&);
+  Value tAttr(Args&);
+  Value tAllocBuffer(Args&);
+  Value tBlockAlloc(Args&);
+  Value tAllocate(Args&);
+  Value tDeclBuffer(Args&);
+  Value tMatchBuffer(Args&);
+  Value tBuffer(Args&);
+  Value tLetStmt(Args&);
+  Value tSpatial(Args&);
+  Value tReduce(Args&);
+  Value tScan(Args&);
+  Value tOpaque(Args&);
+  Value tRemap(Args&);
   Value axis(Args& args, IterType type);
   Value regions(Args& args, bool reads);
   BlockState* blockHere(const Args& args);
@@ -197,12 +252,12 @@ private:
   // ---- parser_relax.cc: graph functions
   struct SeqState {
     Array<BindingBlock> blocks;
-    std::vector<NodeRef> plain; // bindings of the plain block under way
+    std::vector<NodeRef> plain;           // bindings of the plain block under way
     std::vector<NodeRef>* open = nullptr; // the dataflow or explicit block under way
     bool dataflow = false;
     std::unordered_map<std::string, int> outputs; // names that R.output lists, with their assignments to come
-    GraphExpr result;       // of the function, once returned
-    std::string lastName;   // what the last statement bound
+    GraphExpr result;                             // of the function, once returned
+    std::string lastName;                         // what the last statement bound
     bool lastIsBinding = false;
   };
   GraphExpr relaxFunction(const std::string& name, bool isPrivate, bool pure);
@@ -237,12 +292,32 @@ private:
   bool opAttributes(Args& args, Dict& out);
   static const std::vector<Named>& relaxHandlers();
   static const std::vector<Named>& typeHandlers();
-  Value rTensor(Args&); Value rShape(Args&); Value rTuple(Args&); Value rPrim(Args&); Value rObject(Args&); Value rCallable(Args&);
-  Value rPlacement(Args&); Value rConst(Args&); Value rShapeExpr(Args&); Value rPrimValue(Args&); Value rStr(Args&); Value rDType(Args&);
-  Value rOp(Args&); Value rExternFunc(Args&); Value rCallTir(Args&); Value rCallDps(Args&); Value rCallPacked(Args&); Value rCallOp(Args&);
-  Value rMatchCast(Args&); Value rTupleExpr(Args&); Value rTupleGet(Args&); Value rFuncAttr(Args&); Value rOutput(Args&);
+  Value rTensor(Args&);
+  Value rShape(Args&);
+  Value rTuple(Args&);
+  Value rPrim(Args&);
+  Value rObject(Args&);
+  Value rCallable(Args&);
+  Value rPlacement(Args&);
+  Value rConst(Args&);
+  Value rShapeExpr(Args&);
+  Value rPrimValue(Args&);
+  Value rStr(Args&);
+  Value rDType(Args&);
+  Value rOp(Args&);
+  Value rExternFunc(Args&);
+  Value rCallTir(Args&);
+  Value rCallDps(Args&);
+  Value rCallPacked(Args&);
+  Value rCallOp(Args&);
+  Value rMatchCast(Args&);
+  Value rTupleExpr(Args&);
+  Value rTupleGet(Args&);
+  Value rFuncAttr(Args&);
+  Value rOutput(Args&);
   Value callTirLike(Args& args, bool dps);
-  bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis, const Token& where);
+  bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis,
+                  const Token& where);
 
   std::string_view text_;
   const ParseOptions& options_;
@@ -275,7 +350,8 @@ private:
   std::vector<std::string> targets_; // names on the left of the assignment under way
   size_t nextTarget_ = 0;
   bool defineSymbols_ = false; // an unknown name in a dimension is a new symbolic dimension
-  std::unordered_map<const Object*, bool> undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
+  std::unordered_map<const Object*, bool>
+      undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
 };
 
 } // namespace bevel::detail

@@ -3,7 +3,9 @@
 
 namespace bevel::detail {
 
-bool Parser::isLeaf(const GraphExpr& e) const { return !e.is<GraphCallNode>() && !e.is<GraphIfNode>() && !e.is<SeqExprNode>() && !e.is<FunctionNode>(); }
+bool Parser::isLeaf(const GraphExpr& e) const {
+  return !e.is<GraphCallNode>() && !e.is<GraphIfNode>() && !e.is<SeqExprNode>() && !e.is<FunctionNode>();
+}
 
 void Parser::closePlain(SeqState& seq) {
   if (seq.plain.empty()) return;
@@ -11,7 +13,9 @@ void Parser::closePlain(SeqState& seq) {
   seq.plain.clear();
 }
 
-void Parser::emit(SeqState& seq, NodeRef binding) { (seq.open ? *seq.open : seq.plain).push_back(std::move(binding)); }
+void Parser::emit(SeqState& seq, NodeRef binding) {
+  (seq.open ? *seq.open : seq.plain).push_back(std::move(binding));
+}
 
 /// A call inside another expression gets a variable of its own.
 GraphExpr Parser::leaf(SeqState& seq, GraphExpr e, const char* name) {
@@ -23,9 +27,12 @@ GraphExpr Parser::leaf(SeqState& seq, GraphExpr e, const char* name) {
   return v;
 }
 
-GraphExpr Parser::flatten(GraphExpr e) { return seq_ ? leaf(*seq_, std::move(e), seq_->dataflow ? "lv" : "gv") : e; }
+GraphExpr Parser::flatten(GraphExpr e) {
+  return seq_ ? leaf(*seq_, std::move(e), seq_->dataflow ? "lv" : "gv") : e;
+}
 
-bool Parser::relaxBind(SeqState& seq, const Token& target, Value value, const std::optional<Value>& annotation) {
+bool Parser::relaxBind(SeqState& seq, const Token& target, Value value,
+                       const std::optional<Value>& annotation) {
   std::string name(target.text);
   Type type;
   if (annotation) {
@@ -34,8 +41,10 @@ bool Parser::relaxBind(SeqState& seq, const Token& target, Value value, const st
   }
   seq.lastName = name, seq.lastIsBinding = false;
   bool last = true; // of the assignments to this name in a dataflow block: the one that R.output means
-  if (auto it = seq.outputs.find(name); seq.dataflow && it != seq.outputs.end()) last = --it->second <= 0;
-  else last = false;
+  if (auto it = seq.outputs.find(name); seq.dataflow && it != seq.outputs.end())
+    last = --it->second <= 0;
+  else
+    last = false;
   bool dataflow = seq.dataflow && !last;
   if (value.tag == Value::kMatchCast) {
     Type pattern = cast<TypeNode>(value.items[0].node);
@@ -49,7 +58,8 @@ bool Parser::relaxBind(SeqState& seq, const Token& target, Value value, const st
     if (!e) return false;
     value = Value::of(e);
   }
-  bool graph = value.tag == Value::kNode && value.node.is<GraphExprNode>() && !value.node.is<GlobalVarNode>() && !value.node.is<DTypeImmNode>();
+  bool graph = value.tag == Value::kNode && value.node.is<GraphExprNode>() &&
+               !value.node.is<GlobalVarNode>() && !value.node.is<DTypeImmNode>();
   if (!graph) { // Python values, scalars, types: other names for the same
     if (value.fresh && value.tag == Value::kNone) return report(target, "this statement gives no value");
     bind(name, std::move(value));
@@ -88,14 +98,19 @@ bool Parser::relaxAssign(SeqState& seq) {
   }
   targets_.clear();
   bool ok = v.ok();
-  if (ok && targets.size() == 1) ok = relaxBind(seq, targets[0], std::move(v), annotation);
+  if (ok && targets.size() == 1)
+    ok = relaxBind(seq, targets[0], std::move(v), annotation);
   else if (ok && v.isSequence()) {
-    if (v.items.size() != targets.size()) ok = report(where, "expected " + std::to_string(targets.size()) + " values, found " + std::to_string(v.items.size()));
-    for (size_t i = 0; ok && i < targets.size(); ++i) ok = relaxBind(seq, targets[i], v.items[i], std::nullopt);
+    if (v.items.size() != targets.size())
+      ok = report(where, "expected " + std::to_string(targets.size()) + " values, found " +
+                             std::to_string(v.items.size()));
+    for (size_t i = 0; ok && i < targets.size(); ++i)
+      ok = relaxBind(seq, targets[i], v.items[i], std::nullopt);
   } else if (ok) { // a, b = f(x): the fields of a tuple
     GraphExpr tuple = graphArg(v, where);
     ok = bool(tuple);
-    for (size_t i = 0; ok && i < targets.size(); ++i) ok = relaxBind(seq, targets[i], Value::of(make<const TupleGetNode>(tuple, int64_t(i))), std::nullopt);
+    for (size_t i = 0; ok && i < targets.size(); ++i)
+      ok = relaxBind(seq, targets[i], Value::of(make<const TupleGetNode>(tuple, int64_t(i))), std::nullopt);
   }
   if (!ok) poison(targets);
   return ok;
@@ -158,14 +173,17 @@ void Parser::findOutputs(SeqState& seq) {
     const Token& t = tokens_[i];
     depth += (t.kind == TokenKind::kIndent) - (t.kind == TokenKind::kDedent);
     if (t.kind == TokenKind::kDedent && depth <= 0) break;
-    bool lineStart = i > 0 && (tokens_[i - 1].kind == TokenKind::kNewline || tokens_[i - 1].kind == TokenKind::kIndent || tokens_[i - 1].kind == TokenKind::kDedent);
+    bool lineStart =
+        i > 0 && (tokens_[i - 1].kind == TokenKind::kNewline || tokens_[i - 1].kind == TokenKind::kIndent ||
+                  tokens_[i - 1].kind == TokenKind::kDedent);
     if (lineStart)
       for (size_t k = i; tokens_[k].kind == TokenKind::kName && k + 1 < tokens_.size(); k += 2) { // a, b = …
         ++assigned[std::string(tokens_[k].text)];
         if (!tokens_[k + 1].is(",")) break;
       }
     if (!t.is("R") || !tokens_[i + 1].is(".") || !tokens_[i + 2].is("output")) continue;
-    for (size_t k = i + 3; k < tokens_.size() && !tokens_[k].is(")") && tokens_[k].kind != TokenKind::kNewline; ++k)
+    for (size_t k = i + 3;
+         k < tokens_.size() && !tokens_[k].is(")") && tokens_[k].kind != TokenKind::kNewline; ++k)
       if (tokens_[k].kind == TokenKind::kName) seq.outputs[std::string(tokens_[k].text)] = 1;
   }
   for (auto& [name, count] : seq.outputs) count = std::max(1, assigned[name]);
@@ -173,7 +191,8 @@ void Parser::findOutputs(SeqState& seq) {
 
 bool Parser::relaxWith(SeqState& seq) {
   Token where = take();
-  bool known = at("R") && peek(1).is(".") && (peek(2).is("dataflow") || peek(2).is("bindings")) && peek(3).is("(") && peek(4).is(")");
+  bool known = at("R") && peek(1).is(".") && (peek(2).is("dataflow") || peek(2).is("bindings")) &&
+               peek(3).is("(") && peek(4).is(")");
   if (!known) return report(peek(), "expected R.dataflow()", "with R.dataflow():");
   bool dataflow = peek(2).is("dataflow");
   for (int i = 0; i < 5; ++i) take();
@@ -211,7 +230,9 @@ bool Parser::relaxBranch(SeqState& outer, SeqExpr& out, GraphVar& var, const Tok
   (void)outer;
   if (!ok) return false;
   if (seq.result) return report(where, "a branch gives its value by its last assignment, not by return");
-  if (!var) return errors_.empty() && report(where, "a branch ends with an assignment of its value", "assign the same name at the end of both branches");
+  if (!var)
+    return errors_.empty() && report(where, "a branch ends with an assignment of its value",
+                                     "assign the same name at the end of both branches");
   GraphExpr body = var;
   if (!seq.plain.empty()) {
     auto* binding = seq.plain.back().as<VarBindingNode>();
@@ -227,7 +248,8 @@ bool Parser::relaxBranch(SeqState& outer, SeqExpr& out, GraphVar& var, const Tok
 
 bool Parser::relaxIf(SeqState& seq) {
   Token where = take();
-  if (seq.dataflow) return report(where, "a dataflow block has no branches", "end the dataflow block before the 'if'");
+  if (seq.dataflow)
+    return report(where, "a dataflow block has no branches", "end the dataflow block before the 'if'");
   Value v = expr();
   GraphExpr condition = v.ok() ? graphArg(v, where) : GraphExpr();
   if (!condition) return false;
@@ -238,7 +260,9 @@ bool Parser::relaxIf(SeqState& seq) {
   take();
   if (!relaxBranch(seq, branches[1], vars[1], where)) return false;
   if (vars[0]->name != vars[1]->name)
-    return report(where, "the branches end with different names, '" + vars[0]->name + "' and '" + vars[1]->name + "'", "assign the same name at the end of both branches");
+    return report(
+        where, "the branches end with different names, '" + vars[0]->name + "' and '" + vars[1]->name + "'",
+        "assign the same name at the end of both branches");
   Type type = vars[0]->type;
   GraphVar var = make<const GraphVarNode>(vars[0]->name, type, false);
   auto value = placed(make<GraphIfNode>(condition, branches[0], branches[1], type), where);
@@ -265,11 +289,16 @@ void Parser::relaxStatement(SeqState& seq) {
   size_t before = pos_;
   if (atKind(TokenKind::kNewline)) return void(take());
   bool ok = false;
-  if (at("with")) ok = relaxWith(seq);
-  else if (at("if")) ok = relaxIf(seq);
-  else if (at("@")) ok = relaxNested(seq);
-  else if (at("for") || at("while")) report(peek(), "graph functions have no loops", "use R.while_loop over two functions of the module");
-  else ok = relaxSimple(seq) && endOfLine();
+  if (at("with"))
+    ok = relaxWith(seq);
+  else if (at("if"))
+    ok = relaxIf(seq);
+  else if (at("@"))
+    ok = relaxNested(seq);
+  else if (at("for") || at("while"))
+    report(peek(), "graph functions have no loops", "use R.while_loop over two functions of the module");
+  else
+    ok = relaxSimple(seq) && endOfLine();
   if (ok) return;
   targets_.clear();
   skipStatement();
@@ -289,7 +318,8 @@ bool Parser::relaxParams(Array<GraphVar>& params) {
       if (!type) return false;
     }
     GraphVar v = make<const GraphVarNode>(std::string(name.text), type, false);
-    if (auto it = scopes_.back().find(v->name); it != scopes_.back().end() && !it->second.as<VarNode>()) return report(name, "two parameters are named '" + v->name + "'");
+    if (auto it = scopes_.back().find(v->name); it != scopes_.back().end() && !it->second.as<VarNode>())
+      return report(name, "two parameters are named '" + v->name + "'");
     params.push_back(v);
     bind(v->name, Value::of(v));
     if (!accept(",")) break;
@@ -326,7 +356,8 @@ GraphExpr Parser::relaxFunction(const std::string& name, bool isPrivate, bool pu
   if (!ok) return nullptr;
   if (!seq.result) {
     if (errors_.empty()) failed(where, "function '" + name + "' returns nothing", "end it with a return");
-    return parsed && !errors_.empty() ? GraphExpr(make<const OpRefNode>("faulty")) : nullptr; // its statements are read
+    return parsed && !errors_.empty() ? GraphExpr(make<const OpRefNode>("faulty"))
+                                      : nullptr; // its statements are read
   }
   closePlain(seq);
   SeqExpr body = make<const SeqExprNode>(seq.blocks, seq.result);

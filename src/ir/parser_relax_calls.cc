@@ -1,4 +1,5 @@
-// Calls of `R.` and `I.` functions: constants, shapes, operators, calls of tensor programs and packed functions.
+// Calls of `R.` and `I.` functions: constants, shapes, operators, calls of tensor programs and packed
+// functions.
 #include "ir/parser_impl.h"
 
 #include "ir/notation.h"
@@ -10,12 +11,23 @@
 namespace bevel::detail {
 
 const std::vector<Parser::Named>& Parser::relaxHandlers() {
-  static const std::vector<Named> table = {
-      {"R.const", &Parser::rConst}, {"R.shape", &Parser::rShapeExpr}, {"R.prim_value", &Parser::rPrimValue}, {"R.str", &Parser::rStr},
-      {"R.dtype", &Parser::rDType}, {"R.op", &Parser::rOp}, {"R.ExternFunc", &Parser::rExternFunc}, {"R.call_tir", &Parser::rCallTir},
-      {"R.call_dps_packed", &Parser::rCallDps}, {"R.call_packed", &Parser::rCallPacked}, {"R.call_op", &Parser::rCallOp},
-      {"R.match_cast", &Parser::rMatchCast}, {"R.tuple", &Parser::rTupleExpr}, {"R.TupleGetItem", &Parser::rTupleGet},
-      {"R.tuple_get_item", &Parser::rTupleGet}, {"R.func_attr", &Parser::rFuncAttr}, {"R.output", &Parser::rOutput}};
+  static const std::vector<Named> table = {{"R.const", &Parser::rConst},
+                                           {"R.shape", &Parser::rShapeExpr},
+                                           {"R.prim_value", &Parser::rPrimValue},
+                                           {"R.str", &Parser::rStr},
+                                           {"R.dtype", &Parser::rDType},
+                                           {"R.op", &Parser::rOp},
+                                           {"R.ExternFunc", &Parser::rExternFunc},
+                                           {"R.call_tir", &Parser::rCallTir},
+                                           {"R.call_dps_packed", &Parser::rCallDps},
+                                           {"R.call_packed", &Parser::rCallPacked},
+                                           {"R.call_op", &Parser::rCallOp},
+                                           {"R.match_cast", &Parser::rMatchCast},
+                                           {"R.tuple", &Parser::rTupleExpr},
+                                           {"R.TupleGetItem", &Parser::rTupleGet},
+                                           {"R.tuple_get_item", &Parser::rTupleGet},
+                                           {"R.func_attr", &Parser::rFuncAttr},
+                                           {"R.output", &Parser::rOutput}};
   return table;
 }
 
@@ -32,8 +44,11 @@ Value Parser::callRelax(Args& args) {
     moduleAttrs_ = attrDict(*args.find(0, "attrs"), args.at);
     return moduleAttrs_ && finish(args) ? Value::done() : Value();
   }
-  if (args.name == "I.module_global_infos") return Value::done(); // virtual devices: placements name their device themselves
-  if (args.name.starts_with("I.")) return failed(args.at, "unknown function '" + args.name + "'", didYouMean(args.name, {"I.module_attrs", "I.module_global_infos"}));
+  if (args.name == "I.module_global_infos")
+    return Value::done(); // virtual devices: placements name their device themselves
+  if (args.name.starts_with("I."))
+    return failed(args.at, "unknown function '" + args.name + "'",
+                  didYouMean(args.name, {"I.module_attrs", "I.module_global_infos"}));
   for (const auto* table : {&relaxHandlers(), &typeHandlers()})
     for (const Named& n : *table)
       if (n.name == args.name) return (this->*n.handler)(args);
@@ -41,7 +56,8 @@ Value Parser::callRelax(Args& args) {
 }
 
 Value Parser::relaxOp(const std::string& op, Args& args) {
-  if (!options_.operators.empty() && std::find(options_.operators.begin(), options_.operators.end(), op) == options_.operators.end())
+  if (!options_.operators.empty() &&
+      std::find(options_.operators.begin(), options_.operators.end(), op) == options_.operators.end())
     return failed(args.at, "unknown operator '" + op + "'", didYouMean(op, options_.operators));
   Array<GraphExpr> values;
   std::vector<std::pair<std::string, NodeRef>> attrs;
@@ -60,19 +76,24 @@ Value Parser::relaxOp(const std::string& op, Args& args) {
   args.taken = args.pos.size();
   Array<Type> types;
   Dict keywords;
-  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, keywords) || !finish(args)) return Value();
+  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, keywords) || !finish(args))
+    return Value();
   for (auto& [key, value] : attrs) keywords = withAttr(keywords, key, value);
   return finishCall(make<const OpRefNode>(op), values, keywords, types);
 }
 
 Value Parser::finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs) {
   Type result;
-  if (typeArgs.size() == 1) result = typeArgs[0];
-  else if (typeArgs.size() > 1) result = make<const TupleTypeNode>(typeArgs);
-  return Value::of(make<const GraphCallNode>(std::move(op), std::move(values), std::move(attrs), std::move(typeArgs), result));
+  if (typeArgs.size() == 1)
+    result = typeArgs[0];
+  else if (typeArgs.size() > 1)
+    result = make<const TupleTypeNode>(typeArgs);
+  return Value::of(make<const GraphCallNode>(std::move(op), std::move(values), std::move(attrs),
+                                             std::move(typeArgs), result));
 }
 
-/// A value as an argument: nested calls get a variable, numbers and scalars become R.prim_value, tuples of numbers shapes.
+/// A value as an argument: nested calls get a variable, numbers and scalars become R.prim_value, tuples of
+/// numbers shapes.
 GraphExpr Parser::graphArg(const Value& v, const Token& where) {
   if (!v.ok()) return nullptr;
   if (v.tag == Value::kNode) {
@@ -81,7 +102,11 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
   }
   if (v.tag == Value::kString) return make<const PrimValueNode>(Expr(make<const StringImmNode>(v.text)));
   if (v.isNumber()) {
-    Expr e = literal(v, v.tag == Value::kInt ? kInt64 : v.tag == Value::kFloat ? DType::Float(64) : kBool, where);
+    Expr e = literal(v,
+                     v.tag == Value::kInt     ? kInt64
+                     : v.tag == Value::kFloat ? DType::Float(64)
+                                              : kBool,
+                     where);
     return e ? make<const PrimValueNode>(e) : GraphExpr();
   }
   if (v.isSequence()) {
@@ -100,7 +125,8 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
     }
     return make<const TupleNode>(items);
   }
-  failed(where, "expected a graph value, found " + describe(v), v.tag == Value::kNone ? "leave the argument out" : "");
+  failed(where, "expected a graph value, found " + describe(v),
+         v.tag == Value::kNone ? "leave the argument out" : "");
   return nullptr;
 }
 
@@ -133,13 +159,15 @@ bool Parser::opAttributes(Args& args, Dict& out) {
   }
   if (any && out)
     for (auto& [key, value] : entries) out = withAttr(out, key, value);
-  else if (any) out = dict(std::move(entries));
+  else if (any)
+    out = dict(std::move(entries));
   return true;
 }
 
 // ---- leaves
 
-bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis, const Token& where) {
+bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items,
+                        size_t axis, const Token& where) {
   if (!v.isSequence()) {
     if (axis != shape.size()) return report(where, "the lists of a constant have different depths");
     items.push_back(&v);
@@ -147,7 +175,8 @@ bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector
   }
   bool firstVisit = items.empty() && axis == shape.size();
   if (firstVisit) shape.push_back(int64_t(v.items.size()));
-  if (axis >= shape.size() || shape[axis] != int64_t(v.items.size())) return report(where, "the lists of a constant have different lengths");
+  if (axis >= shape.size() || shape[axis] != int64_t(v.items.size()))
+    return report(where, "the lists of a constant have different lengths");
   for (const Value& item : v.items)
     if (!constItems(item, shape, items, axis + 1, where)) return false;
   return true;
@@ -160,7 +189,8 @@ Value Parser::rConst(Args& args) {
   const Value* shapeArg = args.find(2, "shape");
   if (!dtype || !finish(args)) return Value();
   if (auto* c = value.as<ConstantNode>()) {
-    if (!dtype->isVoid() && c->value->dtype != *dtype) return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype->str());
+    if (!dtype->isVoid() && c->value->dtype != *dtype)
+      return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype->str());
     return value;
   }
   std::vector<int64_t> shape;
@@ -177,13 +207,16 @@ Value Parser::rConst(Args& args) {
   if (shapeArg && shapeArg->isSequence()) {
     shape.clear();
     for (const Value& d : shapeArg->items) {
-      if (d.tag != Value::kInt || d.number < 0) return failed(args.at, "the shape of a constant is a tuple of numbers");
+      if (d.tag != Value::kInt || d.number < 0)
+        return failed(args.at, "the shape of a constant is a tuple of numbers");
       shape.push_back(d.number);
     }
   }
   auto count = elementCount(shape);
-  if (!count || size_t(*count) != items.size()) return failed(args.at, "the shape of this constant does not fit its values");
-  if (dtype->lanes != 1 || dtype->isHandle() || dtype->isVoid() || dtype->code == TypeCode::kComplex) return failed(args.at, "a constant cannot hold " + dtype->str());
+  if (!count || size_t(*count) != items.size())
+    return failed(args.at, "the shape of this constant does not fit its values");
+  if (dtype->lanes != 1 || dtype->isHandle() || dtype->isVoid() || dtype->code == TypeCode::kComplex)
+    return failed(args.at, "a constant cannot hold " + dtype->str());
   if (dtype->isString()) {
     std::vector<std::string> strings;
     for (const Value* v : items) {
@@ -200,7 +233,8 @@ Value Parser::rConst(Args& args) {
       t->setDouble(int64_t(i), d);
       continue;
     }
-    Expr e = items[i]->tag == Value::kBool && !dtype->isBool() ? Expr(constant(*dtype, items[i]->number)) : literal(*items[i], *dtype, args.at);
+    Expr e = items[i]->tag == Value::kBool && !dtype->isBool() ? Expr(constant(*dtype, items[i]->number))
+                                                               : literal(*items[i], *dtype, args.at);
     if (!e) return Value();
     t->setInt(int64_t(i), asConst(e).value_or(0));
   }
@@ -209,7 +243,9 @@ Value Parser::rConst(Args& args) {
 
 Value Parser::rShapeExpr(Args& args) {
   Array<Expr> dims;
-  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values")) || !finish(args)) return Value();
+  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values")) ||
+      !finish(args))
+    return Value();
   return Value::of(make<const ShapeExprNode>(dims));
 }
 
@@ -218,8 +254,10 @@ Value Parser::rPrimValue(Args& args) {
   Value v = *args.find(0, "value");
   if (!finish(args)) return Value();
   if (v.as<PrimValueNode>()) return v;
-  if (v.tag == Value::kNode && !v.node.is<ExprNode>()) return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
-  if (!v.isNumber() && v.tag != Value::kNode && v.tag != Value::kString) return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
+  if (v.tag == Value::kNode && !v.node.is<ExprNode>())
+    return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
+  if (!v.isNumber() && v.tag != Value::kNode && v.tag != Value::kString)
+    return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
   return Value::of(graphArg(v, args.at));
 }
 
@@ -266,15 +304,20 @@ Value Parser::rTupleGet(Args& args) {
 
 // ---- calls
 
-/// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); older: the name as a string means a packed function, the
-/// result as a shape with dtype=.
+/// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); older: the name as a string means a packed
+/// function, the result as a shape with dtype=.
 Value Parser::callTirLike(Args& args, bool dps) {
   if (!need(args, 0, "func") || !need(args, 1, "args")) return Value();
   const Value& func = *args.find(0, "func");
   GraphExpr callee;
-  if (func.tag == Value::kString) callee = make<const ExternFuncNode>(func.text), dps = true;
-  else if (func.tag == Value::kNode && (func.node.is<GlobalVarNode>() || func.node.is<ExternFuncNode>())) callee = cast<GraphExprNode>(func.node), dps = dps || func.node.is<ExternFuncNode>();
-  else return failed(args.where(0, "func"), "expected a function of the module or the name of a packed function, found " + describe(func));
+  if (func.tag == Value::kString)
+    callee = make<const ExternFuncNode>(func.text), dps = true;
+  else if (func.tag == Value::kNode && (func.node.is<GlobalVarNode>() || func.node.is<ExternFuncNode>()))
+    callee = cast<GraphExprNode>(func.node), dps = dps || func.node.is<ExternFuncNode>();
+  else
+    return failed(args.where(0, "func"),
+                  "expected a function of the module or the name of a packed function, found " +
+                      describe(func));
   const Value& list = *args.find(1, "args");
   GraphExpr values;
   if (list.isSequence()) {
@@ -302,14 +345,19 @@ Value Parser::callTirLike(Args& args, bool dps) {
     auto dtype = dtypeArg(args, 3, "dtype", kFloat32);
     if (!dtype || !dimensions(*third, dims, args.posAt[2])) return Value();
     types.push_back(make<const TensorTypeNode>(*dtype, dims));
-  } else if (!outTypes(args, 2, types)) return Value();
-  if (types.empty()) return failed(args.at, args.name + " states the type of its result", "add out_sinfo=R.Tensor((n, m), dtype=\"float32\")");
+  } else if (!outTypes(args, 2, types))
+    return Value();
+  if (types.empty())
+    return failed(args.at, args.name + " states the type of its result",
+                  "add out_sinfo=R.Tensor((n, m), dtype=\"float32\")");
   Array<GraphExpr> operands = {callee, values};
   if (const Value* vars = args.find(Args::kKeywordOnly, "tir_vars"); vars && vars->tag != Value::kNone) {
     Array<Expr> dims;
     GraphExpr shape;
-    if (vars->tag == Value::kNode && vars->node.is<GraphExprNode>()) shape = cast<GraphExprNode>(vars->node);
-    else if (dimensions(*vars, dims, args.at)) shape = make<const ShapeExprNode>(dims);
+    if (vars->tag == Value::kNode && vars->node.is<GraphExprNode>())
+      shape = cast<GraphExprNode>(vars->node);
+    else if (dimensions(*vars, dims, args.at))
+      shape = make<const ShapeExprNode>(dims);
     if (!shape) return Value();
     operands.push_back(shape);
   }
@@ -318,8 +366,12 @@ Value Parser::callTirLike(Args& args, bool dps) {
   return finishCall(make<const OpRefNode>(dps ? "call_dps_packed" : "call_tir"), operands, attrs, types);
 }
 
-Value Parser::rCallTir(Args& args) { return callTirLike(args, false); }
-Value Parser::rCallDps(Args& args) { return callTirLike(args, true); }
+Value Parser::rCallTir(Args& args) {
+  return callTirLike(args, false);
+}
+Value Parser::rCallDps(Args& args) {
+  return callTirLike(args, true);
+}
 
 Value Parser::rCallPacked(Args& args) {
   auto name = need(args, 0, "func") ? stringArg(args, 0, "func", "") : std::nullopt;
@@ -333,7 +385,8 @@ Value Parser::rCallPacked(Args& args) {
   args.taken = args.pos.size();
   Array<Type> types;
   Dict attrs;
-  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args)) return Value();
+  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args))
+    return Value();
   return finishCall(make<const ExternFuncNode>(*name), values, attrs, types);
 }
 
@@ -372,9 +425,12 @@ Value Parser::rOutput(Args& args) {
   if (!seq_ || !seq_->dataflow) return failed(args.at, "R.output belongs into a dataflow block");
   for (size_t i = 0; i < args.pos.size(); ++i) {
     auto* v = args.pos[i].as<GraphVarNode>();
-    if (!v) return failed(args.posAt[i], "R.output lists variables of the block, found " + describe(args.pos[i]));
+    if (!v)
+      return failed(args.posAt[i], "R.output lists variables of the block, found " + describe(args.pos[i]));
     bool local = false;
-    for (const NodeRef& b : *seq_->open) local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var.get() == v) || (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var.get() == v);
+    for (const NodeRef& b : *seq_->open)
+      local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var.get() == v) ||
+               (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var.get() == v);
     if (!local) return failed(args.posAt[i], "'" + v->name + "' is not bound in this dataflow block");
   }
   args.taken = args.pos.size();

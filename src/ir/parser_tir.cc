@@ -37,11 +37,16 @@ void Parser::tirStatement() {
   size_t before = pos_;
   bool ok = false;
   if (atKind(TokenKind::kNewline)) return void(take());
-  if (at("for")) ok = forStatement();
-  else if (at("with")) ok = withStatement();
-  else if (at("if")) ok = ifStatement();
-  else if (at("while")) ok = whileStatement();
-  else ok = tirSimple() && endOfLine();
+  if (at("for"))
+    ok = forStatement();
+  else if (at("with"))
+    ok = withStatement();
+  else if (at("if"))
+    ok = ifStatement();
+  else if (at("while"))
+    ok = whileStatement();
+  else
+    ok = tirSimple() && endOfLine();
   if (ok) return;
   targets_.clear();
   skipStatement();
@@ -98,8 +103,10 @@ bool Parser::letBinding(const Token& target, const Value& value, const std::opti
   DType pointee;
   std::string scope;
   if (annotation) {
-    if (auto* v = annotation->as<VarNode>()) dtype = v->dtype, pointee = v->pointee, scope = v->scope; // T.handle(…)
-    else if (annotation->tag == Value::kPath && annotation->text == "T.handle") dtype = DType::Handle();
+    if (auto* v = annotation->as<VarNode>())
+      dtype = v->dtype, pointee = v->pointee, scope = v->scope; // T.handle(…)
+    else if (annotation->tag == Value::kPath && annotation->text == "T.handle")
+      dtype = DType::Handle();
     else {
       auto parsed = dtypeOf(*annotation, target);
       if (!parsed) return false;
@@ -117,17 +124,20 @@ bool Parser::letBinding(const Token& target, const Value& value, const std::opti
   return true;
 }
 
-bool Parser::bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation, const Token& where) {
+bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
+                         const std::optional<Value>& annotation, const Token& where) {
   if (targets.size() > 1) {
     if (!value.isSequence() || value.items.size() != targets.size())
-      return report(where, "expected " + std::to_string(targets.size()) + " values, found " + (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
+      return report(where, "expected " + std::to_string(targets.size()) + " values, found " +
+                               (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
     for (size_t i = 0; i < targets.size(); ++i)
       if (!bindTargets({targets[i]}, value.items[i], std::nullopt, where)) return false;
     return true;
   }
   bool isExpr = value.tag == Value::kNode && (value.node.is<ExprNode>() || value.node.is<BufferRegionNode>());
   if (value.fresh && value.tag == Value::kNone) return report(where, "this statement gives no value");
-  if (!value.fresh && (isExpr || (annotation && value.isNumber()))) return letBinding(targets[0], value, annotation);
+  if (!value.fresh && (isExpr || (annotation && value.isNumber())))
+    return letBinding(targets[0], value, annotation);
   bind(std::string(targets[0].text), std::move(value));
   return true;
 }
@@ -178,7 +188,8 @@ bool Parser::tirStore(const Value& target, const Token& where) {
 
 bool Parser::tirReturn() {
   Token where = take();
-  if (atKind(TokenKind::kNewline)) return add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kThreadReturn, {})), where), true;
+  if (atKind(TokenKind::kNewline))
+    return add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kThreadReturn, {})), where), true;
   Value v = expr();
   Expr e = v.ok() ? toExpr(v, where) : Expr();
   if (!e) return false;
@@ -190,12 +201,14 @@ bool Parser::tirSimple() {
   if (accept("pass")) return true;
   if (at("assert")) return assertStatement();
   if (at("return")) return tirReturn();
-  if (at("def") || at("class") || at("@")) return report(peek(), "a definition is not a statement of a tensor program");
+  if (at("def") || at("class") || at("@"))
+    return report(peek(), "a definition is not a statement of a tensor program");
   if (!assignTargets().empty()) return tirAssign();
   Token where = peek();
   Value v = expr();
   if (!v.ok()) return false;
-  bool augmented = atKind(TokenKind::kOperator) && peek().text.size() >= 2 && peek().text.back() == '=' && !at("==") && !at("<=") && !at(">=") && !at("!=");
+  bool augmented = atKind(TokenKind::kOperator) && peek().text.size() >= 2 && peek().text.back() == '=' &&
+                   !at("==") && !at("<=") && !at(">=") && !at("!=");
   if (at("=") || augmented) return tirStore(v, where);
   if (v.fresh || v.tag == Value::kString || v.tag == Value::kNone) return true;
   if (v.as<CallNode>()) return add(make<EvaluateNode>(cast<ExprNode>(v.node)), where), true;
@@ -222,33 +235,41 @@ bool Parser::assertStatement() {
 
 bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loops) {
   Token where = peek();
-  if (!atKind(TokenKind::kName)) return report(where, "expected range(…) or T.grid(…), T.serial(…), T.parallel(…), …");
+  if (!atKind(TokenKind::kName))
+    return report(where, "expected range(…) or T.grid(…), T.serial(…), T.parallel(…), …");
   Value callee = nameValue(take());
   while (callee.ok() && accept(".")) callee = attribute(callee, where);
   if (!callee.ok()) return false;
   Args args;
   args.name = callee.text, args.at = where;
   static constexpr std::pair<std::string_view, ForKind> kKinds[] = {
-      {"range", ForKind::kSerial}, {"T.serial", ForKind::kSerial}, {"T.range", ForKind::kSerial}, {"T.grid", ForKind::kSerial},
-      {"T.parallel", ForKind::kParallel}, {"T.vectorized", ForKind::kVectorized}, {"T.unroll", ForKind::kUnrolled},
-      {"T.thread_binding", ForKind::kThreadBinding}};
+      {"range", ForKind::kSerial},        {"T.serial", ForKind::kSerial},
+      {"T.range", ForKind::kSerial},      {"T.grid", ForKind::kSerial},
+      {"T.parallel", ForKind::kParallel}, {"T.vectorized", ForKind::kVectorized},
+      {"T.unroll", ForKind::kUnrolled},   {"T.thread_binding", ForKind::kThreadBinding}};
   std::optional<ForKind> kind;
   for (const auto& [name, k] : kKinds)
     if (callee.tag == Value::kPath && callee.text == name) kind = k;
-  if (!kind) return report(where, "cannot loop over " + describe(callee), "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
+  if (!kind)
+    return report(where, "cannot loop over " + describe(callee),
+                  "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
   if (!at("(")) return expect("(");
   if (!arguments(args).ok()) return false;
   bool grid = callee.text == "T.grid";
-  if (!grid && targets.size() != 1) return report(where, callee.text + " gives one loop variable, but " + std::to_string(targets.size()) + " are named");
+  if (!grid && targets.size() != 1)
+    return report(where, callee.text + " gives one loop variable, but " + std::to_string(targets.size()) +
+                             " are named");
   if (grid && args.pos.size() != targets.size())
-    return report(where, "T.grid has " + std::to_string(args.pos.size()) + " extents for " + std::to_string(targets.size()) + " loop variables");
+    return report(where, "T.grid has " + std::to_string(args.pos.size()) + " extents for " +
+                             std::to_string(targets.size()) + " loop variables");
   Dict annotations;
   std::string thread;
   if (const Value* a = args.find(Args::kKeywordOnly, "annotations"); a && a->tag != Value::kNone) {
     annotations = attrDict(*a, args.where(Args::kKeywordOnly, "annotations"));
     if (!annotations) return false;
   }
-  bool threadLast = *kind == ForKind::kThreadBinding && args.pos.size() >= 2 && args.pos.back().tag == Value::kString;
+  bool threadLast =
+      *kind == ForKind::kThreadBinding && args.pos.size() >= 2 && args.pos.back().tag == Value::kString;
   if (*kind == ForKind::kThreadBinding) {
     auto tag = stringArg(args, threadLast ? args.pos.size() - 1 : Args::kKeywordOnly, "thread", "");
     if (!tag) return false;
@@ -284,7 +305,9 @@ bool Parser::forStatement() {
   std::vector<For> loops;
   bool ok = expect("in") && forHeader(targets, loops);
   if (!ok) // read the body anyway: it may hold further errors
-    while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd) && !(at(":") && peek(1).kind == TokenKind::kNewline)) take();
+    while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd) &&
+           !(at(":") && peek(1).kind == TokenKind::kNewline))
+      take();
   Frame frame;
   bool suite = withFrame(frame, [&] {
     if (!ok) poison(targets);
@@ -357,13 +380,16 @@ bool Parser::initStatement() {
   return true;
 }
 
-/// with T.LetStmt(value) as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the rest of the scope is the suite.
+/// with T.LetStmt(value) as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the rest of the scope is the
+/// suite.
 bool Parser::scopedStatement() {
   Token where = peek();
   size_t end = pos_;
   while (tokens_[end].kind != TokenKind::kNewline && tokens_[end].kind != TokenKind::kEnd) ++end;
   std::vector<Token> names;
-  if (end >= pos_ + 4 && tokens_[end - 1].is(":") && tokens_[end - 2].kind == TokenKind::kName && tokens_[end - 3].is("as")) names.push_back(tokens_[end - 2]);
+  if (end >= pos_ + 4 && tokens_[end - 1].is(":") && tokens_[end - 2].kind == TokenKind::kName &&
+      tokens_[end - 3].is("as"))
+    names.push_back(tokens_[end - 2]);
   targets_.clear();
   for (const Token& t : names) targets_.emplace_back(t.text);
   nextTarget_ = 0;
@@ -377,9 +403,12 @@ bool Parser::scopedStatement() {
       std::optional<Value> type;
       if (!v.items.empty()) type = v.items[0];
       if (!letBinding(names[0], Value::of(v.node, v.depth), type)) return false;
-    } else if (!names.empty()) bind(std::string(names[0].text), v);
+    } else if (!names.empty())
+      bind(std::string(names[0].text), v);
     if (!names.empty()) take(), take();
-    if (frame.stmts.size() != 1) return report(where, "this has no meaning in a 'with'", "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer and T.attr open a scope");
+    if (frame.stmts.size() != 1)
+      return report(where, "this has no meaning in a 'with'",
+                    "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer and T.attr open a scope");
     return tirSuite();
   });
   if (!ok) return false;
@@ -417,7 +446,8 @@ Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
   if (b.noRealize) return Stmt(block);
   Array<Expr> values;
   for (const Expr& v : b.values) values.push_back(v);
-  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), Block(block)), where);
+  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), Block(block)),
+                where);
 }
 
 // ---- functions
@@ -432,9 +462,12 @@ bool Parser::primParam(const Token& name) {
   if (!a.ok()) return false;
   Var v;
   Buffer b;
-  if (a.as<BufferNode>()) b = cast<BufferNode>(a.node), v = b->data;
-  else if (a.as<VarNode>() && a.fresh) v = cast<VarNode>(a.node); // T.handle("float32")
-  else if (a.tag == Value::kPath && a.text == "T.handle") v = var(std::string(name.text), DType::Handle());
+  if (a.as<BufferNode>())
+    b = cast<BufferNode>(a.node), v = b->data;
+  else if (a.as<VarNode>() && a.fresh)
+    v = cast<VarNode>(a.node); // T.handle("float32")
+  else if (a.tag == Value::kPath && a.text == "T.handle")
+    v = var(std::string(name.text), DType::Handle());
   else {
     auto dtype = dtypeOf(a, where);
     if (!dtype) return false;
@@ -447,7 +480,10 @@ bool Parser::primParam(const Token& name) {
 
 /// Scalars first: the shapes of buffers may name them.
 bool Parser::primParams() {
-  struct Param { Token name; size_t at; };
+  struct Param {
+    Token name;
+    size_t at;
+  };
   std::vector<Param> list;
   if (!expect("(")) return false;
   while (!at(")")) {
@@ -481,7 +517,8 @@ bool Parser::primParams() {
 
 GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   Token where = previous();
-  inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false, rootAllocs_ = {}, wrappers_ = 0;
+  inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
+  rootAllocs_ = {}, wrappers_ = 0;
   loopRanges_.clear(), targets_.clear();
   Frame frame;
   frame.function = true;
@@ -500,7 +537,8 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   if (!ok) return nullptr;
   Stmt body = foldFrame(frame);
   auto* realize = body.as<BlockRealizeNode>();
-  bool explicitRoot = realize && realize->block->iters.empty() && realize->block->name == "root" && rootAllocs_.empty();
+  bool explicitRoot =
+      realize && realize->block->iters.empty() && realize->block->name == "root" && rootAllocs_.empty();
   if ((sawBlock_ || sTir || !rootAllocs_.empty()) && !explicitRoot) {
     auto root = make<BlockNode>("root");
     root->allocs = rootAllocs_, root->body = body;

@@ -9,17 +9,44 @@
 namespace bevel::detail {
 
 const std::vector<Parser::Named>& Parser::tirHandlers() {
-  static const std::vector<Named> table = {
-      {"T.Select", &Parser::tSelect}, {"T.Cast", &Parser::tCast}, {"T.cast", &Parser::tCastOld},
-      {"T.Ramp", &Parser::tRamp}, {"T.ramp", &Parser::tRamp}, {"T.Broadcast", &Parser::tBroadcast}, {"T.broadcast", &Parser::tBroadcast},
-      {"T.Shuffle", &Parser::tShuffle}, {"T.min", &Parser::tMin}, {"T.max", &Parser::tMax},
-      {"T.truncdiv", &Parser::tTruncDiv}, {"T.truncmod", &Parser::tTruncMod}, {"T.div", &Parser::tTruncDiv}, {"T.Div", &Parser::tTruncDiv},
-      {"T.floordiv", &Parser::tFloorDiv}, {"T.floormod", &Parser::tFloorMod}, {"T.FloorDiv", &Parser::tFloorDiv}, {"T.FloorMod", &Parser::tFloorMod},
-      {"T.ceildiv", &Parser::tCeilDiv}, {"T.shift_left", &Parser::tShiftLeft}, {"T.shift_right", &Parser::tShiftRight},
-      {"T.bitwise_and", &Parser::tBitAnd}, {"T.bitwise_or", &Parser::tBitOr}, {"T.bitwise_xor", &Parser::tBitXor}, {"T.bitwise_not", &Parser::tBitNot},
-      {"T.And", &Parser::tAnd}, {"T.Or", &Parser::tOr}, {"T.all", &Parser::tAnd}, {"T.any", &Parser::tOr}, {"T.Not", &Parser::tNot},
-      {"T.Range", &Parser::tRange}, {"T.region", &Parser::tRegion}, {"T.handle", &Parser::tHandle}, {"T.var", &Parser::tVar}, {"T.Var", &Parser::tVar},
-      {"T.infinity", &Parser::tInfinity}, {"T.min_value", &Parser::tMinValue}, {"T.max_value", &Parser::tMaxValue}};
+  static const std::vector<Named> table = {{"T.Select", &Parser::tSelect},
+                                           {"T.Cast", &Parser::tCast},
+                                           {"T.cast", &Parser::tCastOld},
+                                           {"T.Ramp", &Parser::tRamp},
+                                           {"T.ramp", &Parser::tRamp},
+                                           {"T.Broadcast", &Parser::tBroadcast},
+                                           {"T.broadcast", &Parser::tBroadcast},
+                                           {"T.Shuffle", &Parser::tShuffle},
+                                           {"T.min", &Parser::tMin},
+                                           {"T.max", &Parser::tMax},
+                                           {"T.truncdiv", &Parser::tTruncDiv},
+                                           {"T.truncmod", &Parser::tTruncMod},
+                                           {"T.div", &Parser::tTruncDiv},
+                                           {"T.Div", &Parser::tTruncDiv},
+                                           {"T.floordiv", &Parser::tFloorDiv},
+                                           {"T.floormod", &Parser::tFloorMod},
+                                           {"T.FloorDiv", &Parser::tFloorDiv},
+                                           {"T.FloorMod", &Parser::tFloorMod},
+                                           {"T.ceildiv", &Parser::tCeilDiv},
+                                           {"T.shift_left", &Parser::tShiftLeft},
+                                           {"T.shift_right", &Parser::tShiftRight},
+                                           {"T.bitwise_and", &Parser::tBitAnd},
+                                           {"T.bitwise_or", &Parser::tBitOr},
+                                           {"T.bitwise_xor", &Parser::tBitXor},
+                                           {"T.bitwise_not", &Parser::tBitNot},
+                                           {"T.And", &Parser::tAnd},
+                                           {"T.Or", &Parser::tOr},
+                                           {"T.all", &Parser::tAnd},
+                                           {"T.any", &Parser::tOr},
+                                           {"T.Not", &Parser::tNot},
+                                           {"T.Range", &Parser::tRange},
+                                           {"T.region", &Parser::tRegion},
+                                           {"T.handle", &Parser::tHandle},
+                                           {"T.var", &Parser::tVar},
+                                           {"T.Var", &Parser::tVar},
+                                           {"T.infinity", &Parser::tInfinity},
+                                           {"T.min_value", &Parser::tMinValue},
+                                           {"T.max_value", &Parser::tMaxValue}};
   return table;
 }
 
@@ -31,7 +58,8 @@ Value Parser::callTir(Args& args) {
   if (auto dtype = DType::parse(name)) return dtypeCall(*dtype, args);
   for (int i = 0; i < numIntrins(); ++i)
     if (name == intrinInfo(Intrin(i)).name) return intrinsic(Intrin(i), args);
-  std::vector<std::string> candidates = {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding", "T.sblock", "T.init"};
+  std::vector<std::string> candidates = {"T.grid",   "T.serial",         "T.parallel", "T.vectorized",
+                                         "T.unroll", "T.thread_binding", "T.sblock",   "T.init"};
   for (const auto* table : {&tirHandlers(), &tirDeclHandlers()})
     for (const Named& n : *table) candidates.emplace_back(n.name);
   for (int i = 0; i < numIntrins(); ++i) candidates.push_back(std::string("T.") + intrinInfo(Intrin(i)).name);
@@ -58,7 +86,9 @@ Value Parser::intrinsic(Intrin op, Args& args) {
   }
   size_t count = args.pos.size() - std::min(first, args.pos.size());
   if (info.arity >= 0 && count != size_t(info.arity))
-    return failed(args.at, args.name + " takes " + std::to_string(info.arity) + " argument" + (info.arity == 1 ? "" : "s") + ", but " + std::to_string(count) + " are given");
+    return failed(args.at, args.name + " takes " + std::to_string(info.arity) + " argument" +
+                               (info.arity == 1 ? "" : "s") + ", but " + std::to_string(count) +
+                               " are given");
   DType shared; // of the arguments that bare numbers follow
   if (notation.adapts >= 0)
     for (size_t i = first + size_t(notation.adapts); i < args.pos.size() && shared.isVoid(); ++i)
@@ -68,9 +98,13 @@ Value Parser::intrinsic(Intrin op, Args& args) {
   for (size_t i = first; i < args.pos.size(); ++i) {
     const Value& v = args.pos[i];
     depth = std::max(depth, v.depth + 1);
-    bool asIs = v.tag == Value::kNode && (v.node.is<BufferNode>() || v.node.is<BufferRegionNode>() || v.node.is<GlobalVarNode>() || v.node.is<IterVarNode>() || v.node.is<ListNode>());
+    bool asIs = v.tag == Value::kNode &&
+                (v.node.is<BufferNode>() || v.node.is<BufferRegionNode>() || v.node.is<GlobalVarNode>() ||
+                 v.node.is<IterVarNode>() || v.node.is<ListNode>());
     bool adapts = notation.adapts >= 0 && int(i - first) >= notation.adapts;
-    NodeRef node = asIs ? v.node : v.isSequence() ? attrNode(v, args.posAt[i]) : NodeRef(toExpr(v, args.posAt[i], adapts ? shared : DType::Void()));
+    NodeRef node = asIs             ? v.node
+                   : v.isSequence() ? attrNode(v, args.posAt[i])
+                                    : NodeRef(toExpr(v, args.posAt[i], adapts ? shared : DType::Void()));
     if (!node) return Value();
     values.push_back(node);
   }
@@ -83,7 +117,8 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     if (!meet(a, b, args.at)) return Value();
     values = {c, a, b};
   }
-  bool typed = notation.dtype == CallNotation::kSame || notation.dtype == CallNotation::kBoolLanes || notation.dtype == CallNotation::kLane;
+  bool typed = notation.dtype == CallNotation::kSame || notation.dtype == CallNotation::kBoolLanes ||
+               notation.dtype == CallNotation::kLane;
   if (typed && (values.empty() || !values[0].is<ExprNode>() || values[0].is<StringImmNode>()))
     return failed(args.at, args.name + " takes a scalar expression");
   std::vector<std::pair<std::string, NodeRef>> attrs;
@@ -93,10 +128,13 @@ Value Parser::intrinsic(Intrin op, Args& args) {
   for (size_t k = 0; k < args.kw.size(); ++k) {
     if (args.takenKeywords[k]) continue;
     args.takenKeywords[k] = any = true;
-    NodeRef node = args.kw[k].first == "attrs" ? NodeRef(attrDict(args.kw[k].second, args.kwAt[k])) : attrNode(args.kw[k].second, args.kwAt[k]);
+    NodeRef node = args.kw[k].first == "attrs" ? NodeRef(attrDict(args.kw[k].second, args.kwAt[k]))
+                                               : attrNode(args.kw[k].second, args.kwAt[k]);
     if (!node) return Value();
-    if (args.kw[k].first == "attrs") whole = cast<DictNode>(node);
-    else attrs.emplace_back(args.kw[k].first, node);
+    if (args.kw[k].first == "attrs")
+      whole = cast<DictNode>(node);
+    else
+      attrs.emplace_back(args.kw[k].first, node);
   }
   if (tooDeep(depth, args.at)) return Value();
   DType result = dtype ? *dtype : defaultDType(op, values);
@@ -122,8 +160,11 @@ Value Parser::dtypeCall(DType dtype, Args& args) {
   const Value* v = args.find(0, "expr");
   if (!finish(args)) return Value();
   if (v->tag == Value::kString && dtype.isFloat()) {
-    double value = v->text == "inf" ? HUGE_VAL : v->text == "-inf" ? -HUGE_VAL : std::numeric_limits<double>::quiet_NaN();
-    if (v->text != "inf" && v->text != "-inf" && v->text != "nan") return failed(args.at, "expected \"inf\", \"-inf\" or \"nan\"");
+    double value = v->text == "inf"    ? HUGE_VAL
+                   : v->text == "-inf" ? -HUGE_VAL
+                                       : std::numeric_limits<double>::quiet_NaN();
+    if (v->text != "inf" && v->text != "-inf" && v->text != "nan")
+      return failed(args.at, "expected \"inf\", \"-inf\" or \"nan\"");
     return Value::of(constantFloat(dtype, value));
   }
   if (v->isNumber()) {
@@ -133,7 +174,8 @@ Value Parser::dtypeCall(DType dtype, Args& args) {
   Expr e = toExpr(*v, args.at);
   if (!e) return Value();
   if (e->dtype == dtype) return Value::of(e, v->depth);
-  if (e->dtype.lanes != dtype.lanes || e->dtype.isString() || e->dtype.isHandle()) return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype.str());
+  if (e->dtype.lanes != dtype.lanes || e->dtype.isString() || e->dtype.isHandle())
+    return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype.str());
   return Value::of(make<const CastNode>(dtype, e), v->depth + 1);
 }
 
@@ -145,26 +187,58 @@ Value Parser::callBinary(BinaryOp op, Args& args) {
   Value result = args.pos[0];
   for (size_t i = 1; i < args.pos.size() && result.ok(); ++i) {
     bool bothBare = result.isNumber() && args.pos[i].isNumber();
-    Value left = bothBare ? Value::of(literal(result, result.tag == Value::kInt && args.pos[i].tag == Value::kFloat ? kFloat32 : DType::Void(), args.at)) : result;
+    Value left =
+        bothBare
+            ? Value::of(literal(result,
+                                result.tag == Value::kInt && args.pos[i].tag == Value::kFloat ? kFloat32
+                                                                                              : DType::Void(),
+                                args.at))
+            : result;
     if (!left.ok()) return left;
     result = makeBinary(op, left, args.pos[i], args.at);
   }
   return result;
 }
 
-Value Parser::tMin(Args& a) { return callBinary(BinaryOp::kMin, a); }
-Value Parser::tMax(Args& a) { return callBinary(BinaryOp::kMax, a); }
-Value Parser::tTruncDiv(Args& a) { return callBinary(BinaryOp::kDiv, a); }
-Value Parser::tTruncMod(Args& a) { return callBinary(BinaryOp::kMod, a); }
-Value Parser::tFloorDiv(Args& a) { return callBinary(BinaryOp::kFloorDiv, a); }
-Value Parser::tFloorMod(Args& a) { return callBinary(BinaryOp::kFloorMod, a); }
-Value Parser::tShiftLeft(Args& a) { return callBinary(BinaryOp::kShl, a); }
-Value Parser::tShiftRight(Args& a) { return callBinary(BinaryOp::kShr, a); }
-Value Parser::tBitAnd(Args& a) { return callBinary(BinaryOp::kBitAnd, a); }
-Value Parser::tBitOr(Args& a) { return callBinary(BinaryOp::kBitOr, a); }
-Value Parser::tBitXor(Args& a) { return callBinary(BinaryOp::kBitXor, a); }
-Value Parser::tAnd(Args& a) { return callBinary(BinaryOp::kAnd, a); }
-Value Parser::tOr(Args& a) { return callBinary(BinaryOp::kOr, a); }
+Value Parser::tMin(Args& a) {
+  return callBinary(BinaryOp::kMin, a);
+}
+Value Parser::tMax(Args& a) {
+  return callBinary(BinaryOp::kMax, a);
+}
+Value Parser::tTruncDiv(Args& a) {
+  return callBinary(BinaryOp::kDiv, a);
+}
+Value Parser::tTruncMod(Args& a) {
+  return callBinary(BinaryOp::kMod, a);
+}
+Value Parser::tFloorDiv(Args& a) {
+  return callBinary(BinaryOp::kFloorDiv, a);
+}
+Value Parser::tFloorMod(Args& a) {
+  return callBinary(BinaryOp::kFloorMod, a);
+}
+Value Parser::tShiftLeft(Args& a) {
+  return callBinary(BinaryOp::kShl, a);
+}
+Value Parser::tShiftRight(Args& a) {
+  return callBinary(BinaryOp::kShr, a);
+}
+Value Parser::tBitAnd(Args& a) {
+  return callBinary(BinaryOp::kBitAnd, a);
+}
+Value Parser::tBitOr(Args& a) {
+  return callBinary(BinaryOp::kBitOr, a);
+}
+Value Parser::tBitXor(Args& a) {
+  return callBinary(BinaryOp::kBitXor, a);
+}
+Value Parser::tAnd(Args& a) {
+  return callBinary(BinaryOp::kAnd, a);
+}
+Value Parser::tOr(Args& a) {
+  return callBinary(BinaryOp::kOr, a);
+}
 
 Value Parser::tNot(Args& args) {
   if (!need(args, 0, "a")) return Value();
@@ -187,14 +261,17 @@ Value Parser::tCeilDiv(Args& args) {
 }
 
 Value Parser::tSelect(Args& args) {
-  if (!need(args, 0, "condition") || !need(args, 1, "true_value") || !need(args, 2, "false_value")) return Value();
-  const Value &c = *args.find(0, "condition"), &a = *args.find(1, "true_value"), &b = *args.find(2, "false_value");
+  if (!need(args, 0, "condition") || !need(args, 1, "true_value") || !need(args, 2, "false_value"))
+    return Value();
+  const Value &c = *args.find(0, "condition"), &a = *args.find(1, "true_value"),
+              &b = *args.find(2, "false_value");
   Expr x, y;
   if (!finish(args) || !toExprs(a, b, x, y, args.at)) return Value();
   Expr condition = toExpr(c, args.where(0, "condition"), kBool);
   if (!condition) return Value();
   DType t = condition->dtype;
-  if (!t.isBool() || (t.lanes != 1 && t.lanes != x->dtype.lanes)) return failed(args.at, "the condition of T.Select is a bool, not " + t.str());
+  if (!t.isBool() || (t.lanes != 1 && t.lanes != x->dtype.lanes))
+    return failed(args.at, "the condition of T.Select is a bool, not " + t.str());
   int depth = std::max({a.depth, b.depth, c.depth}) + 1;
   return tooDeep(depth, args.at) ? Value() : Value::of(make<const SelectNode>(condition, x, y), depth);
 }
@@ -205,8 +282,10 @@ Value Parser::tCast(Args& args) {
   const Value* v = args.find(1, "value");
   Expr e = dtype ? toExpr(*v, args.where(1, "value")) : Expr();
   if (!e || !finish(args)) return Value();
-  if (e->dtype.lanes != dtype->lanes || e->dtype.isString()) return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype->str());
-  return tooDeep(v->depth + 1, args.at) ? Value() : Value::of(placed(make<CastNode>(*dtype, e), args.at), v->depth + 1);
+  if (e->dtype.lanes != dtype->lanes || e->dtype.isString())
+    return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype->str());
+  return tooDeep(v->depth + 1, args.at) ? Value()
+                                        : Value::of(placed(make<CastNode>(*dtype, e), args.at), v->depth + 1);
 }
 
 /// Older order: T.cast(value, "float32").
@@ -217,21 +296,26 @@ Value Parser::tCastOld(Args& args) {
 
 Value Parser::tRamp(Args& args) {
   Expr base = exprArg(args, 0, "base"), stride;
-  if (base && need(args, 1, "stride")) stride = coerce(*args.find(1, "stride"), base->dtype, args.where(1, "stride"), "the stride");
+  if (base && need(args, 1, "stride"))
+    stride = coerce(*args.find(1, "stride"), base->dtype, args.where(1, "stride"), "the stride");
   auto lanes = stride ? intArg(args, 2, "lanes", 0) : std::nullopt;
   if (!lanes || !finish(args)) return Value();
-  if (!base->dtype.isInteger() || base->dtype.isVector()) return failed(args.at, "T.Ramp starts at a scalar integer, not " + base->dtype.str());
+  if (!base->dtype.isInteger() || base->dtype.isVector())
+    return failed(args.at, "T.Ramp starts at a scalar integer, not " + base->dtype.str());
   if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Ramp has 2 to 65535 lanes");
-  return Value::of(make<const RampNode>(base, stride, int(*lanes)), args.pos.empty() ? 2 : args.pos[0].depth + 1);
+  return Value::of(make<const RampNode>(base, stride, int(*lanes)),
+                   args.pos.empty() ? 2 : args.pos[0].depth + 1);
 }
 
 Value Parser::tBroadcast(Args& args) {
   Expr value = exprArg(args, 0, "value");
   auto lanes = value ? intArg(args, 1, "lanes", 0) : std::nullopt;
   if (!lanes || !finish(args)) return Value();
-  if (value->dtype.isVector() || value->dtype.isString() || value->dtype.isVoid()) return failed(args.at, "T.Broadcast repeats a scalar");
+  if (value->dtype.isVector() || value->dtype.isString() || value->dtype.isVoid())
+    return failed(args.at, "T.Broadcast repeats a scalar");
   if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Broadcast has 2 to 65535 lanes");
-  return Value::of(make<const BroadcastNode>(value, int(*lanes)), args.pos.empty() ? 2 : args.pos[0].depth + 1);
+  return Value::of(make<const BroadcastNode>(value, int(*lanes)),
+                   args.pos.empty() ? 2 : args.pos[0].depth + 1);
 }
 
 Value Parser::tShuffle(Args& args) {
@@ -243,10 +327,12 @@ Value Parser::tShuffle(Args& args) {
   int64_t total = 0;
   for (const Expr& e : vectors) {
     total += e->dtype.lanes;
-    if (e->dtype.scalar() != vectors[0]->dtype.scalar()) return failed(args.at, "the vectors of T.Shuffle have one type");
+    if (e->dtype.scalar() != vectors[0]->dtype.scalar())
+      return failed(args.at, "the vectors of T.Shuffle have one type");
   }
   for (const Expr& e : indices)
-    if (auto c = asConst(e); !c || *c < 0 || *c >= total || e->dtype.isVector()) return failed(args.at, "an index of T.Shuffle is a constant below " + std::to_string(total));
+    if (auto c = asConst(e); !c || *c < 0 || *c >= total || e->dtype.isVector())
+      return failed(args.at, "an index of T.Shuffle is a constant below " + std::to_string(total));
   return Value::of(make<const ShuffleNode>(vectors, indices), 8);
 }
 
@@ -258,7 +344,8 @@ Value Parser::tRange(Args& args) {
 
 Value Parser::tRegion(Args& args) {
   BufferRegion r;
-  if (!need(args, 0, "region") || !toRegion(*args.find(0, "region"), r, args.at) || !finish(args)) return Value();
+  if (!need(args, 0, "region") || !toRegion(*args.find(0, "region"), r, args.at) || !finish(args))
+    return Value();
   return Value::of(r);
 }
 
@@ -283,18 +370,27 @@ Value Parser::tVar(Args& args) {
 Value Parser::tInfinity(Args& args) {
   auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
   if (!dtype || !finish(args)) return Value();
-  return dtype->isFloat() ? Value::of(constantFloat(*dtype, HUGE_VAL)) : failed(args.at, dtype->str() + " has no infinity");
+  return dtype->isFloat() ? Value::of(constantFloat(*dtype, HUGE_VAL))
+                          : failed(args.at, dtype->str() + " has no infinity");
 }
 Value Parser::tMinValue(Args& args) {
   auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
   if (!dtype || !finish(args)) return Value();
-  if (!dtype->isFloat()) return dtype->isInteger() ? Value::of(constant(*dtype, minValue(*dtype))) : failed(args.at, dtype->str() + " has no smallest value");
+  if (!dtype->isFloat())
+    return dtype->isInteger() ? Value::of(constant(*dtype, minValue(*dtype)))
+                              : failed(args.at, dtype->str() + " has no smallest value");
   if (dtype->isIeee(64)) return Value::of(constantFloat(*dtype, -std::numeric_limits<double>::max()));
-  return Value::of(constantFloat(*dtype, decodeFloat(*dtype, encodeFloat(*dtype, dtype->isIeee(32) ? -double(std::numeric_limits<float>::max()) : dtype->isIeee(16) ? -65504.0 : -3.3895313892515355e38, true))));
+  return Value::of(constantFloat(
+      *dtype, decodeFloat(*dtype, encodeFloat(*dtype,
+                                              dtype->isIeee(32)   ? -double(std::numeric_limits<float>::max())
+                                              : dtype->isIeee(16) ? -65504.0
+                                                                  : -3.3895313892515355e38,
+                                              true))));
 }
 Value Parser::tMaxValue(Args& args) {
   auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
-  if (dtype && dtype->isInteger()) return finish(args) ? Value::of(constant(*dtype, maxValue(*dtype))) : Value();
+  if (dtype && dtype->isInteger())
+    return finish(args) ? Value::of(constant(*dtype, maxValue(*dtype))) : Value();
   Value least = tMinValue(args);
   auto* f = least.as<FloatImmNode>();
   return f ? Value::of(constantFloat(f->dtype, -f->value)) : least;

@@ -1,17 +1,35 @@
 // Calls of `T.` functions that declare something or are statements.
 #include "ir/parser_impl.h"
 
+#include "ir/structural.h"
+
 namespace bevel::detail {
 
 const std::vector<Parser::Named>& Parser::tirDeclHandlers() {
-  static const std::vector<Named> table = {
-      {"T.evaluate", &Parser::tEvaluate}, {"T.where", &Parser::tWhere}, {"T.reads", &Parser::tReads}, {"T.writes", &Parser::tWrites},
-      {"T.sblock_attr", &Parser::tBlockAttr}, {"T.block_attr", &Parser::tBlockAttr}, {"T.func_attr", &Parser::tFuncAttr},
-      {"T.func_result", &Parser::tFuncResult}, {"T.attr", &Parser::tAttr}, {"T.alloc_buffer", &Parser::tAllocBuffer},
-      {"T.sblock_alloc_buffer", &Parser::tBlockAlloc}, {"T.allocate", &Parser::tAllocate}, {"T.decl_buffer", &Parser::tDeclBuffer},
-      {"T.buffer_decl", &Parser::tDeclBuffer}, {"T.match_buffer", &Parser::tMatchBuffer}, {"T.Buffer", &Parser::tBuffer}, {"T.LetStmt", &Parser::tLetStmt},
-      {"T.axis.spatial", &Parser::tSpatial}, {"T.axis.S", &Parser::tSpatial}, {"T.axis.reduce", &Parser::tReduce}, {"T.axis.R", &Parser::tReduce},
-      {"T.axis.scan", &Parser::tScan}, {"T.axis.opaque", &Parser::tOpaque}, {"T.axis.remap", &Parser::tRemap}};
+  static const std::vector<Named> table = {{"T.evaluate", &Parser::tEvaluate},
+                                           {"T.where", &Parser::tWhere},
+                                           {"T.reads", &Parser::tReads},
+                                           {"T.writes", &Parser::tWrites},
+                                           {"T.sblock_attr", &Parser::tBlockAttr},
+                                           {"T.block_attr", &Parser::tBlockAttr},
+                                           {"T.func_attr", &Parser::tFuncAttr},
+                                           {"T.func_result", &Parser::tFuncResult},
+                                           {"T.attr", &Parser::tAttr},
+                                           {"T.alloc_buffer", &Parser::tAllocBuffer},
+                                           {"T.sblock_alloc_buffer", &Parser::tBlockAlloc},
+                                           {"T.allocate", &Parser::tAllocate},
+                                           {"T.decl_buffer", &Parser::tDeclBuffer},
+                                           {"T.buffer_decl", &Parser::tDeclBuffer},
+                                           {"T.match_buffer", &Parser::tMatchBuffer},
+                                           {"T.Buffer", &Parser::tBuffer},
+                                           {"T.LetStmt", &Parser::tLetStmt},
+                                           {"T.axis.spatial", &Parser::tSpatial},
+                                           {"T.axis.S", &Parser::tSpatial},
+                                           {"T.axis.reduce", &Parser::tReduce},
+                                           {"T.axis.R", &Parser::tReduce},
+                                           {"T.axis.scan", &Parser::tScan},
+                                           {"T.axis.opaque", &Parser::tOpaque},
+                                           {"T.axis.remap", &Parser::tRemap}};
   return table;
 }
 
@@ -21,7 +39,8 @@ Parser::BlockState* Parser::blockHere(const Args& args) {
   return nullptr;
 }
 
-/// Shape, dtype and the layout keywords of a buffer, from argument `first` on. `data`: its pointer, or null for a new one.
+/// Shape, dtype and the layout keywords of a buffer, from argument `first` on. `data`: its pointer, or null
+/// for a new one.
 Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, DType otherwise) {
   if (!need(args, first, "shape")) return nullptr;
   Array<Expr> shape, strides, separators;
@@ -31,15 +50,18 @@ Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, 
   auto dtype = dtypeArg(args, first + 1, "dtype", otherwise);
   const Value* given = args.find(first + 2, "data");
   if (const Value* s = args.find(first + 3, "strides"); s && s->tag != Value::kNone)
-    for (const Value& item : s->isSequence() ? s->items : std::vector<Value>{*s}) { // a string names a new symbol
-      Expr e = item.tag == Value::kString ? Expr(var(item.text, shape.empty() ? kInt32 : shape[0]->dtype)) : toExpr(item, where);
+    for (const Value& item :
+         s->isSequence() ? s->items : std::vector<Value>{*s}) { // a string names a new symbol
+      Expr e = item.tag == Value::kString ? Expr(var(item.text, shape.empty() ? kInt32 : shape[0]->dtype))
+                                          : toExpr(item, where);
       if (!e) return nullptr;
       if (item.tag == Value::kString) bind(item.text, Value::of(e));
       strides.push_back(e);
     }
   Expr offset;
   if (const Value* o = args.find(first + 4, "elem_offset"); o && o->tag != Value::kNone) {
-    offset = toExpr(*o, args.where(first + 4, "elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
+    offset =
+        toExpr(*o, args.where(first + 4, "elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
     if (!offset) return nullptr;
   }
   auto scope = stringArg(args, first + 5, "scope", "global");
@@ -49,24 +71,32 @@ Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, 
   const Value* axes = args.find(first + 9, "axis_separators");
   if (axes && axes->tag != Value::kNone && !exprList(*axes, separators, where)) return nullptr;
   if (!dtype || !scope || !align || !factor) return nullptr;
-  if (*align < 0 || *align > 1 << 20 || *factor < 0) return failed(args.at, "align and offset_factor are not negative"), nullptr;
-  if (dtype->isVoid() || dtype->isString()) return failed(args.at, "a buffer cannot hold " + dtype->str()), nullptr;
+  if (*align < 0 || *align > 1 << 20 || *factor < 0)
+    return failed(args.at, "align and offset_factor are not negative"), nullptr;
+  if (dtype->isVoid() || dtype->isString())
+    return failed(args.at, "a buffer cannot hold " + dtype->str()), nullptr;
   for (const auto* list : {&shape, &strides})
     for (const Expr& e : *list) {
-      if (!e->dtype.isInt() || e->dtype.isVector()) return failed(where, "dimensions and strides are signed integers, not " + e->dtype.str()), nullptr;
-      if (auto c = asConst(e); c && *c < 0 && list == &shape) return failed(where, "a dimension is negative"), nullptr;
+      if (!e->dtype.isInt() || e->dtype.isVector())
+        return failed(where, "dimensions and strides are signed integers, not " + e->dtype.str()), nullptr;
+      if (auto c = asConst(e); c && *c < 0 && list == &shape)
+        return failed(where, "a dimension is negative"), nullptr;
     }
-  if (!strides.empty() && strides.size() != shape.size()) return failed(args.at, "a buffer has one stride for each dimension"), nullptr;
-  if (offset && (!offset->dtype.isInt() || offset->dtype.isVector())) return failed(args.at, "elem_offset is a signed integer"), nullptr;
+  if (!strides.empty() && strides.size() != shape.size())
+    return failed(args.at, "a buffer has one stride for each dimension"), nullptr;
+  if (offset && (!offset->dtype.isInt() || offset->dtype.isVector()))
+    return failed(args.at, "elem_offset is a signed integer"), nullptr;
   if (!offset && *factor > 0) offset = var(name + "_elem_offset", shape.empty() ? kInt32 : shape[0]->dtype);
   if (given && given->tag != Value::kNone && !data) {
     data = given->as<VarNode>() ? cast<VarNode>(given->node) : Var();
-    if (!data || !data->dtype.isHandle()) return failed(args.at, "data= takes a pointer such as A.data"), nullptr;
+    if (!data || !data->dtype.isHandle())
+      return failed(args.at, "data= takes a pointer such as A.data"), nullptr;
   }
   if (!finish(args)) return nullptr;
   if (!data) data = buffer(name, *dtype, {}, *scope)->data;
   auto b = make<BufferNode>(data, *dtype, shape, std::move(name));
-  b->strides = strides, b->elemOffset = offset, b->scope = *scope, b->alignment = *align, b->offsetFactor = *factor, b->axisSeparators = separators;
+  b->strides = strides, b->elemOffset = offset, b->scope = *scope, b->alignment = *align,
+  b->offsetFactor = *factor, b->axisSeparators = separators;
   return b;
 }
 
@@ -81,7 +111,9 @@ Value Parser::tBuffer(Args& args) {
 
 Value Parser::tDeclBuffer(Args& args) {
   const Value* data = args.find(2, "data");
-  if (!data || data->tag == Value::kNone) return failed(args.at, args.name + " needs data=, the memory that the buffer lies in", "use T.alloc_buffer for new memory");
+  if (!data || data->tag == Value::kNone)
+    return failed(args.at, args.name + " needs data=, the memory that the buffer lies in",
+                  "use T.alloc_buffer for new memory");
   if (!frame_) return failed(args.at, args.name + " is a statement");
   Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
   if (!b || !countWrapper(args.at)) return Value();
@@ -90,7 +122,8 @@ Value Parser::tDeclBuffer(Args& args) {
 }
 
 Value Parser::tAllocBuffer(Args& args) {
-  bool ofBlock = frame_ && ((frame_->block && frame_->block->oldSpelling) || (frame_->function && oldAllocs_));
+  bool ofBlock =
+      frame_ && ((frame_->block && frame_->block->oldSpelling) || (frame_->function && oldAllocs_));
   if (ofBlock) return tBlockAlloc(args);
   if (!frame_) return failed(args.at, args.name + " is a statement");
   Dict annotations;
@@ -105,7 +138,9 @@ Value Parser::tAllocBuffer(Args& args) {
 }
 
 Value Parser::tBlockAlloc(Args& args) {
-  if (!frame_ || (!frame_->block && !frame_->function)) return failed(args.at, args.name + " belongs directly into a block or function", "use T.alloc_buffer inside loops");
+  if (!frame_ || (!frame_->block && !frame_->function))
+    return failed(args.at, args.name + " belongs directly into a block or function",
+                  "use T.alloc_buffer inside loops");
   Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
   if (!b) return Value();
   (frame_->block ? frame_->block->allocs : rootAllocs_).push_back(b);
@@ -122,7 +157,8 @@ Value Parser::tAllocate(Args& args) {
   if (!dtype || !scope || !exprList(*args.find(0, "extents"), shape, args.at)) return Value();
   args.find(3, "condition");
   Dict annotations;
-  if (const Value* a = args.find(4, "annotations"); a && a->tag == Value::kDict) annotations = attrDict(*a, args.at);
+  if (const Value* a = args.find(4, "annotations"); a && a->tag == Value::kDict)
+    annotations = attrDict(*a, args.at);
   if (!finish(args)) return Value();
   for (const Expr& e : shape)
     if (!e->dtype.isInt() || e->dtype.isVector()) return failed(args.at, "dimensions are signed integers");
@@ -140,7 +176,8 @@ Value Parser::tMatchBuffer(Args& args) {
   if (auto* handle = source.as<VarNode>()) {
     size_t i = 0;
     while (i < params_.size() && params_[i].get() != handle) ++i;
-    if (i == params_.size() || !handle->dtype.isHandle()) return failed(args.at, "T.match_buffer takes a parameter of type T.handle, or a region of a buffer");
+    if (i == params_.size() || !handle->dtype.isHandle())
+      return failed(args.at, "T.match_buffer takes a parameter of type T.handle, or a region of a buffer");
     if (buffers_[i]) return failed(args.at, "the parameter '" + handle->name + "' has a buffer already");
     Buffer b = bufferArgs(args, 1, name, nullptr, kFloat32);
     if (!b) return Value();
@@ -194,8 +231,10 @@ Value Parser::tAttr(Args& args) {
   const Value &node = *args.find(0, "node"), &value = *args.find(2, "value");
   NodeRef n = convert(node, args.at), x = convert(value, args.at);
   auto key = stringArg(args, 1, "attr_key", "");
-  if (!key || !finish(args) || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone)) return Value();
-  if (!frame_ || !countWrapper(args.at)) return frame_ ? Value() : failed(args.at, args.name + " is a statement");
+  if (!key || !finish(args) || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone))
+    return Value();
+  if (!frame_ || !countWrapper(args.at))
+    return frame_ ? Value() : failed(args.at, args.name + " is a statement");
   add(make<AttrStmtNode>(n, *key, x, Stmt()), args.at);
   return Value::done();
 }
@@ -206,6 +245,10 @@ Value Parser::tWhere(Args& args) {
   Expr p = coerce(*args.find(0, "predicate"), kBool, args.at, "the condition");
   if (!p || !finish(args)) return Value();
   if (b->predicate) return failed(args.at, "the block has T.where twice");
+  for (const IterVar& i : b->iters)
+    if (usesVar(p, i->var))
+      return failed(args.at, "the condition of T.where uses the block's axis '" + i->var->name + "'",
+                    "write it over the loops around the block");
   b->predicate = p;
   return Value::done();
 }
@@ -226,8 +269,12 @@ Value Parser::regions(Args& args, bool reads) {
     }
   return finish(args) ? Value::done() : Value();
 }
-Value Parser::tReads(Args& args) { return regions(args, true); }
-Value Parser::tWrites(Args& args) { return regions(args, false); }
+Value Parser::tReads(Args& args) {
+  return regions(args, true);
+}
+Value Parser::tWrites(Args& args) {
+  return regions(args, false);
+}
 
 Value Parser::tBlockAttr(Args& args) {
   BlockState* b = blockHere(args);
@@ -235,7 +282,8 @@ Value Parser::tBlockAttr(Args& args) {
   Dict d = attrDict(*args.find(0, "attrs"), args.at);
   if (!d || !finish(args)) return Value();
   Dict merged = b->annotations ? b->annotations : d;
-  for (size_t i = 0; b->annotations && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
+  for (size_t i = 0; b->annotations && i < d->keys.size(); ++i)
+    merged = withAttr(merged, d->keys[i], d->values[i]);
   b->annotations = merged;
   return Value::done();
 }
@@ -271,23 +319,35 @@ Value Parser::axis(Args& args, IterType type) {
   if (value)
     if (auto* e = value->as<ExprNode>(); e && e->dtype.isInteger()) wanted = e->dtype;
   Range r;
-  if (domain.as<RangeNode>()) r = cast<RangeNode>(domain.node);
-  else if (domain.isSequence() && domain.items.size() == 2) r = rangeOf(domain.items[0], domain.items[1], args.at, wanted);
-  else r = rangeOf(Value::integer(0), domain, args.at, wanted);
+  if (domain.as<RangeNode>())
+    r = cast<RangeNode>(domain.node);
+  else if (domain.isSequence() && domain.items.size() == 2)
+    r = rangeOf(domain.items[0], domain.items[1], args.at, wanted);
+  else
+    r = rangeOf(Value::integer(0), domain, args.at, wanted);
   if (!r) return Value();
   Var v = var(targetName("v"), r->extent->dtype);
   if (value) {
     Expr e = coerce(*value, v->dtype, args.where(1, "binding"), "the value of the axis");
     if (!e) return Value();
     b->values.push_back(e);
-  } else if (!b->noRealize) return failed(args.at, args.name + " needs the value of the axis", "write T.axis.spatial(extent, value)");
+  } else if (!b->noRealize)
+    return failed(args.at, args.name + " needs the value of the axis", "write T.axis.spatial(extent, value)");
   b->iters.push_back(make<const IterVarNode>(r, v, type));
   return Value::declared(v);
 }
-Value Parser::tSpatial(Args& args) { return axis(args, IterType::kSpatial); }
-Value Parser::tReduce(Args& args) { return axis(args, IterType::kReduce); }
-Value Parser::tScan(Args& args) { return axis(args, IterType::kScan); }
-Value Parser::tOpaque(Args& args) { return axis(args, IterType::kOpaque); }
+Value Parser::tSpatial(Args& args) {
+  return axis(args, IterType::kSpatial);
+}
+Value Parser::tReduce(Args& args) {
+  return axis(args, IterType::kReduce);
+}
+Value Parser::tScan(Args& args) {
+  return axis(args, IterType::kScan);
+}
+Value Parser::tOpaque(Args& args) {
+  return axis(args, IterType::kOpaque);
+}
 
 /// vi, vk = T.axis.remap("SR", [i, k]): each axis runs over its loop.
 Value Parser::tRemap(Args& args) {
@@ -297,17 +357,22 @@ Value Parser::tRemap(Args& args) {
   const Value& list = *args.find(1, "bindings");
   if (!finish(args)) return Value();
   if (!list.isSequence() || list.items.size() != kinds->size())
-    return failed(args.at, "T.axis.remap has " + std::to_string(kinds->size()) + " kinds for " + std::to_string(list.isSequence() ? list.items.size() : 1) + " values");
+    return failed(args.at, "T.axis.remap has " + std::to_string(kinds->size()) + " kinds for " +
+                               std::to_string(list.isSequence() ? list.items.size() : 1) + " values");
   Value out;
   out.tag = Value::kTuple;
   for (size_t i = 0; i < kinds->size(); ++i) {
     char k = (*kinds)[i];
-    if (k != 'S' && k != 'R') return failed(args.at, "the kinds of T.axis.remap are S (spatial) and R (reduce)");
+    if (k != 'S' && k != 'R')
+      return failed(args.at, "the kinds of T.axis.remap are S (spatial) and R (reduce)");
     auto* loop = list.items[i].as<VarNode>();
     auto range = loop ? loopRanges_.find(loop) : loopRanges_.end();
-    if (range == loopRanges_.end()) return failed(args.where(1, "bindings"), "T.axis.remap takes loop variables", "use T.axis.spatial(extent, value) for other values");
+    if (range == loopRanges_.end())
+      return failed(args.where(1, "bindings"), "T.axis.remap takes loop variables",
+                    "use T.axis.spatial(extent, value) for other values");
     Var v = var(targetName("v"), loop->dtype);
-    b->iters.push_back(make<const IterVarNode>(range->second, v, k == 'S' ? IterType::kSpatial : IterType::kReduce));
+    b->iters.push_back(
+        make<const IterVarNode>(range->second, v, k == 'S' ? IterType::kSpatial : IterType::kReduce));
     b->values.push_back(Var(loop));
     out.items.push_back(Value::declared(v));
   }

@@ -5,8 +5,9 @@ namespace bevel::detail {
 
 const std::vector<Parser::Named>& Parser::typeHandlers() {
   static const std::vector<Named> table = {
-      {"R.Tensor", &Parser::rTensor}, {"R.Shape", &Parser::rShape}, {"R.Tuple", &Parser::rTuple}, {"R.Prim", &Parser::rPrim},
-      {"R.Object", &Parser::rObject}, {"R.Callable", &Parser::rCallable}, {"R.placement", &Parser::rPlacement}};
+      {"R.Tensor", &Parser::rTensor},      {"R.Shape", &Parser::rShape},   {"R.Tuple", &Parser::rTuple},
+      {"R.Prim", &Parser::rPrim},          {"R.Object", &Parser::rObject}, {"R.Callable", &Parser::rCallable},
+      {"R.placement", &Parser::rPlacement}};
   return table;
 }
 
@@ -24,7 +25,8 @@ Type Parser::toType(const Value& v, const Token& where) {
       return f;
     }
     if (v.text.starts_with("T."))
-      if (auto dtype = DType::parse(std::string_view(v.text).substr(2))) return make<const PrimTypeNode>(*dtype);
+      if (auto dtype = DType::parse(std::string_view(v.text).substr(2)))
+        return make<const PrimTypeNode>(*dtype);
   }
   if (v.isSequence()) {
     Array<Type> fields;
@@ -58,8 +60,11 @@ Expr Parser::parseDimension(const std::string& text, const Token& where) {
   size_t savedPos = std::exchange(pos_, 0);
   bool symbols = std::exchange(defineSymbols_, true);
   Value v = expr();
-  Expr e = v.ok() && v.tag != Value::kString ? dimension(v, where) : v.ok() ? (failed(where, "malformed dimension"), nullptr) : Expr();
-  if (e && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) failed(where, "malformed dimension"), e = nullptr;
+  Expr e = v.ok() && v.tag != Value::kString ? dimension(v, where)
+           : v.ok()                          ? (failed(where, "malformed dimension"), nullptr)
+                                             : Expr();
+  if (e && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
+    failed(where, "malformed dimension"), e = nullptr;
   defineSymbols_ = symbols;
   tokens_ = std::move(saved);
   pos_ = std::min(savedPos, tokens_.size() - 1);
@@ -70,14 +75,16 @@ Expr Parser::dimension(const Value& v, const Token& where) {
   if (v.tag == Value::kString) return parseDimension(v.text, where);
   Expr e = toExpr(v, where, kInt64);
   if (!e) return nullptr;
-  if (!e->dtype.isInteger() || e->dtype.isVector()) return failed(where, "a dimension is an integer, not " + e->dtype.str()), nullptr;
+  if (!e->dtype.isInteger() || e->dtype.isVector())
+    return failed(where, "a dimension is an integer, not " + e->dtype.str()), nullptr;
   if (auto c = asConst(e); c && *c < 0) return failed(where, "a dimension is negative"), nullptr;
   return e;
 }
 
 bool Parser::dimensions(const Value& v, Array<Expr>& out, const Token& where) {
   if (auto* s = v.as<ShapeExprNode>()) return out = s->values, true;
-  if (!v.isSequence()) return report(where, "expected the dimensions, found " + describe(v), "write them as a tuple: (n, 128)");
+  if (!v.isSequence())
+    return report(where, "expected the dimensions, found " + describe(v), "write them as a tuple: (n, 128)");
   for (const Value& item : v.items) {
     Expr e = dimension(item, where);
     if (!e) return false;
@@ -90,7 +97,9 @@ Value Parser::rTensor(Args& args) {
   Array<Expr> shape;
   bool known = false;
   const Value* s = args.find(0, "shape");
-  if (s && s->tag == Value::kString && args.pos.size() == 1) args.pos.insert(args.pos.begin(), Value::none()), args.posAt.insert(args.posAt.begin(), args.at), s = nullptr; // R.Tensor("float32", ndim=2)
+  if (s && s->tag == Value::kString && args.pos.size() == 1)
+    args.pos.insert(args.pos.begin(), Value::none()), args.posAt.insert(args.posAt.begin(), args.at),
+        s = nullptr; // R.Tensor("float32", ndim=2)
   if (s && s->tag != Value::kNone) {
     if (!dimensions(*s, shape, args.where(0, "shape"))) return Value();
     known = true;
@@ -102,11 +111,14 @@ Value Parser::rTensor(Args& args) {
   if (!dtype || !ndim || !finish(args)) return Value();
   Placement placement;
   if (place && place->tag != Value::kNone) {
-    if (!place->as<PlacementNode>()) return failed(args.at, "placement= takes R.placement(device=…, scope=…, sharding=…)");
+    if (!place->as<PlacementNode>())
+      return failed(args.at, "placement= takes R.placement(device=…, scope=…, sharding=…)");
     placement = cast<PlacementNode>(place->node);
-  } else if (device && device->tag == Value::kString) placement = make<const PlacementNode>(device->text, "", "");
+  } else if (device && device->tag == Value::kString)
+    placement = make<const PlacementNode>(device->text, "", "");
   if (known) {
-    if (*ndim >= 0 && size_t(*ndim) != shape.size()) return failed(args.at, "ndim differs from the number of dimensions");
+    if (*ndim >= 0 && size_t(*ndim) != shape.size())
+      return failed(args.at, "ndim differs from the number of dimensions");
     return Value::of(make<const TensorTypeNode>(*dtype, shape, placement));
   }
   if (*ndim < -1) return failed(args.at, "ndim is not negative");
@@ -114,7 +126,8 @@ Value Parser::rTensor(Args& args) {
 }
 
 Value Parser::rPlacement(Args& args) {
-  auto device = stringArg(args, 0, "device", ""), scope = stringArg(args, 1, "scope", ""), sharding = stringArg(args, 2, "sharding", "");
+  auto device = stringArg(args, 0, "device", ""), scope = stringArg(args, 1, "scope", ""),
+       sharding = stringArg(args, 2, "sharding", "");
   if (!device || !scope || !sharding || !finish(args)) return Value();
   return Value::of(make<const PlacementNode>(*device, *scope, *sharding));
 }
@@ -123,7 +136,8 @@ Value Parser::rShape(Args& args) {
   const Value* values = args.find(0, "values");
   auto ndim = intArg(args, 1, "ndim", -1);
   if (!ndim || !finish(args)) return Value();
-  if (!values || values->tag == Value::kNone) return *ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(*ndim));
+  if (!values || values->tag == Value::kNone)
+    return *ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(*ndim));
   Array<Expr> shape;
   if (!dimensions(*values, shape, args.where(0, "values"))) return Value();
   return Value::of(make<const ShapeTypeNode>(shape));
@@ -136,7 +150,9 @@ Value Parser::rTuple(Args& args) {
   for (const Value& v : args.pos) values |= v.tag == Value::kNode && v.node.is<GraphExprNode>();
   if (values) return rTupleExpr(args);
   for (size_t i = 0; i < args.pos.size(); ++i)
-    if (args.pos.size() == 1 && args.pos[0].isSequence() ? !typeList(args.pos[0], fields, args.posAt[i]) : false) return Value();
+    if (args.pos.size() == 1 && args.pos[0].isSequence() ? !typeList(args.pos[0], fields, args.posAt[i])
+                                                         : false)
+      return Value();
     else if (!(args.pos.size() == 1 && args.pos[0].isSequence())) {
       Type t = toType(args.pos[i], args.posAt[i]);
       if (!t) return Value();

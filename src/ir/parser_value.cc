@@ -10,19 +10,32 @@ namespace bevel::detail {
 
 std::string Parser::describe(const Value& v) const {
   switch (v.tag) {
-  case Value::kFailed: return "a faulty value";
-  case Value::kInt: return "the number " + std::to_string(v.number);
-  case Value::kFloat: return "a number";
-  case Value::kBool: return v.number ? "True" : "False";
-  case Value::kString: return "the string \"" + v.text + "\"";
-  case Value::kNone: return "None";
-  case Value::kList: return "a list";
-  case Value::kTuple: return "a tuple";
-  case Value::kDict: return "a dictionary";
-  case Value::kSlice: return "a slice";
-  case Value::kPath: return "'" + v.text + "'";
-  case Value::kModule: return "the module";
-  default: break;
+  case Value::kFailed:
+    return "a faulty value";
+  case Value::kInt:
+    return "the number " + std::to_string(v.number);
+  case Value::kFloat:
+    return "a number";
+  case Value::kBool:
+    return v.number ? "True" : "False";
+  case Value::kString:
+    return "the string \"" + v.text + "\"";
+  case Value::kNone:
+    return "None";
+  case Value::kList:
+    return "a list";
+  case Value::kTuple:
+    return "a tuple";
+  case Value::kDict:
+    return "a dictionary";
+  case Value::kSlice:
+    return "a slice";
+  case Value::kPath:
+    return "'" + v.text + "'";
+  case Value::kModule:
+    return "the module";
+  default:
+    break;
   }
   if (!v.node) return "nothing";
   if (auto* e = v.node.as<ExprNode>()) return "an expression of type " + e->dtype.str();
@@ -45,11 +58,16 @@ bool Parser::need(Args& args, size_t i, std::string_view key) {
 
 bool Parser::finish(Args& args) {
   if (args.taken < args.pos.size())
-    return report(args.posAt[args.taken], args.name + " takes " + (args.taken ? "at most " + std::to_string(args.taken) + " positional argument" + (args.taken > 1 ? "s" : "") : "no positional arguments") +
-                                              ", but " + std::to_string(args.pos.size()) + " are given");
+    return report(args.posAt[args.taken],
+                  args.name + " takes " +
+                      (args.taken ? "at most " + std::to_string(args.taken) + " positional argument" +
+                                        (args.taken > 1 ? "s" : "")
+                                  : "no positional arguments") +
+                      ", but " + std::to_string(args.pos.size()) + " are given");
   args.takenKeywords.resize(args.kw.size());
   for (size_t k = 0; k < args.kw.size(); ++k)
-    if (!args.takenKeywords[k]) return report(args.kwAt[k], args.name + " has no argument '" + args.kw[k].first + "'");
+    if (!args.takenKeywords[k])
+      return report(args.kwAt[k], args.name + " has no argument '" + args.kw[k].first + "'");
   return true;
 }
 
@@ -57,26 +75,33 @@ bool Parser::finish(Args& args) {
 Expr Parser::literal(const Value& v, DType wanted, const Token& where) {
   bool big = v.tag == Value::kInt && v.text == "u";
   if (wanted.isVoid()) {
-    if (v.tag == Value::kFloat) wanted = kFloat32;
-    else if (v.tag == Value::kBool) wanted = kBool;
-    else wanted = v.number >= INT32_MIN && v.number <= INT32_MAX ? kInt32 : kInt64;
+    if (v.tag == Value::kFloat)
+      wanted = kFloat32;
+    else if (v.tag == Value::kBool)
+      wanted = kBool;
+    else
+      wanted = v.number >= INT32_MIN && v.number <= INT32_MAX ? kInt32 : kInt64;
   }
   if (v.tag == Value::kBool) {
     if (wanted.isBool()) return constant(wanted, v.number);
-    return failed(where, std::string(v.number ? "True" : "False") + " where " + wanted.str() + " is expected"), nullptr;
+    return failed(where,
+                  std::string(v.number ? "True" : "False") + " where " + wanted.str() + " is expected"),
+           nullptr;
   }
   if (wanted.isFloat()) {
     if (big) return failed(where, "this integer does not fit int64"), nullptr;
     return constantFloat(wanted, v.tag == Value::kFloat ? v.real : double(v.number));
   }
   if (v.tag == Value::kFloat) {
-    failed(where, "a floating-point number where " + wanted.str() + " is expected", "write an integer, or T.Cast(\"" + wanted.str() + "\", …)");
+    failed(where, "a floating-point number where " + wanted.str() + " is expected",
+           "write an integer, or T.Cast(\"" + wanted.str() + "\", …)");
     return nullptr;
   }
   if (wanted.isBool() && (v.number == 0 || v.number == 1) && !big) return constant(wanted, v.number);
   if (!wanted.isInteger()) return failed(where, "a number where " + wanted.str() + " is expected"), nullptr;
   bool unsigned64 = wanted.isUInt() && wanted.bits == 64;
-  bool fits = unsigned64 ? big || v.number >= 0 : !big && v.number >= minValue(wanted) && v.number <= maxValue(wanted);
+  bool fits = unsigned64 ? big || v.number >= 0
+                         : !big && v.number >= minValue(wanted) && v.number <= maxValue(wanted);
   if (!fits) return failed(where, "this integer does not fit " + wanted.str()), nullptr;
   return constant(wanted, v.number);
 }
@@ -97,7 +122,8 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
           return nullptr;
         }
         const Expr& min = r->region[i]->min;
-        indices.push_back(*extent == 1 ? min : Expr(make<const RampNode>(min, constant(min->dtype, 1), int(*extent))));
+        indices.push_back(
+            *extent == 1 ? min : Expr(make<const RampNode>(min, constant(min->dtype, 1), int(*extent))));
       }
       return make<const LoadNode>(r->buffer, indices);
     }
@@ -105,7 +131,8 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
   }
   std::string hint;
   if (v.as<BufferNode>()) hint = "index its elements";
-  if (v.tag == Value::kNode && v.node.is<GraphExprNode>()) hint = "graph values are combined by calls such as R.add(x, y)";
+  if (v.tag == Value::kNode && v.node.is<GraphExprNode>())
+    hint = "graph values are combined by calls such as R.add(x, y)";
   failed(where, "expected a scalar expression, found " + describe(v), hint);
   return nullptr;
 }
@@ -121,10 +148,13 @@ Expr Parser::coerce(const Value& v, DType wanted, const Token& where, const char
   if (v.isNumber()) return literal(v, wanted, where);
   Expr e = toExpr(v, where);
   if (!e || e->dtype == wanted) return e;
-  if (e->dtype.lanes == 1 && wanted.lanes > 1 && e->dtype == wanted.scalar()) return make<const BroadcastNode>(e, wanted.lanes);
-  bool widens = e->dtype.code == wanted.code && e->dtype.isInteger() && e->dtype.bits < wanted.bits && e->dtype.lanes == wanted.lanes;
+  if (e->dtype.lanes == 1 && wanted.lanes > 1 && e->dtype == wanted.scalar())
+    return make<const BroadcastNode>(e, wanted.lanes);
+  bool widens = e->dtype.code == wanted.code && e->dtype.isInteger() && e->dtype.bits < wanted.bits &&
+                e->dtype.lanes == wanted.lanes;
   if (widens) return make<const CastNode>(wanted, e);
-  failed(where, "type mismatch: " + std::string(what) + " is " + e->dtype.str() + ", expected " + wanted.str(),
+  failed(where,
+         "type mismatch: " + std::string(what) + " is " + e->dtype.str() + ", expected " + wanted.str(),
          "convert it with T.Cast(\"" + wanted.str() + "\", …)");
   return nullptr;
 }
@@ -133,8 +163,10 @@ Expr Parser::coerce(const Value& v, DType wanted, const Token& where, const char
 bool Parser::meet(Expr& a, Expr& b, const Token& where) {
   if (a->dtype == b->dtype) return true;
   if (a->dtype.scalar() == b->dtype.scalar() && (a->dtype.lanes == 1 || b->dtype.lanes == 1)) {
-    if (a->dtype.lanes == 1) a = make<const BroadcastNode>(a, b->dtype.lanes);
-    else b = make<const BroadcastNode>(b, a->dtype.lanes);
+    if (a->dtype.lanes == 1)
+      a = make<const BroadcastNode>(a, b->dtype.lanes);
+    else
+      b = make<const BroadcastNode>(b, a->dtype.lanes);
     return true;
   }
   DType ta = a->dtype, tb = b->dtype;
@@ -145,7 +177,8 @@ bool Parser::meet(Expr& a, Expr& b, const Token& where) {
     narrow = imm ? constant(wide, imm->value) : Expr(make<const CastNode>(wide, narrow));
     return true;
   }
-  return report(where, "type mismatch: " + ta.str() + " and " + tb.str(), "convert one side with T.Cast(dtype, …)");
+  return report(where, "type mismatch: " + ta.str() + " and " + tb.str(),
+                "convert one side with T.Cast(dtype, …)");
 }
 
 bool Parser::toExprs(const Value& a, const Value& b, Expr& x, Expr& y, const Token& where) {
@@ -167,9 +200,13 @@ Value Parser::makeBinary(BinaryOp op, const Value& a, const Value& b, const Toke
   bool number = t.isInteger() || t.isFloat();
   bool equality = op == BinaryOp::kEq || op == BinaryOp::kNe;
   bool shift = op == BinaryOp::kShl || op == BinaryOp::kShr;
-  if (logical && !t.isBool()) return failed(where, "'and' and 'or' combine bool, not " + t.str(), "compare the value first");
-  if (bits && !t.isInteger() && (shift || !t.isBool())) return failed(where, "this operator combines integers, not " + t.str());
-  if (!logical && !bits && !number && !(t.isBool() && (equality || op == BinaryOp::kMin || op == BinaryOp::kMax)) && !(t.isHandle() && equality))
+  if (logical && !t.isBool())
+    return failed(where, "'and' and 'or' combine bool, not " + t.str(), "compare the value first");
+  if (bits && !t.isInteger() && (shift || !t.isBool()))
+    return failed(where, "this operator combines integers, not " + t.str());
+  if (!logical && !bits && !number &&
+      !(t.isBool() && (equality || op == BinaryOp::kMin || op == BinaryOp::kMax)) &&
+      !(t.isHandle() && equality))
     return failed(where, "this operator does not combine values of type " + t.str());
   int depth = std::max(a.depth, b.depth) + 1;
   if (tooDeep(depth, where)) return Value();
@@ -179,7 +216,8 @@ Value Parser::makeBinary(BinaryOp op, const Value& a, const Value& b, const Toke
 Value Parser::foldNumbers(std::string_view op, const Value& a, const Value& b, const Token& where) {
   if (a.text == "u" || b.text == "u") return failed(where, "this integer does not fit int64");
   bool real = a.tag == Value::kFloat || b.tag == Value::kFloat;
-  double x = a.tag == Value::kFloat ? a.real : double(a.number), y = b.tag == Value::kFloat ? b.real : double(b.number);
+  double x = a.tag == Value::kFloat ? a.real : double(a.number),
+         y = b.tag == Value::kFloat ? b.real : double(b.number);
   if (op == "and" || op == "or") {
     if (a.tag != Value::kBool || b.tag != Value::kBool) return failed(where, "'and' and 'or' combine bool");
     return Value::boolean(op == "and" ? a.number && b.number : a.number || b.number);
@@ -203,16 +241,27 @@ Value Parser::foldNumbers(std::string_view op, const Value& a, const Value& b, c
   }
   int64_t p = a.number, q = b.number, r = 0;
   bool overflow = false;
-  if (op == "+") overflow = __builtin_add_overflow(p, q, &r);
-  else if (op == "-") overflow = __builtin_sub_overflow(p, q, &r);
-  else if (op == "*") overflow = __builtin_mul_overflow(p, q, &r);
-  else if (op == "//") overflow = q == -1 && p == INT64_MIN, r = overflow ? 0 : floorDivide(p, q);
-  else if (op == "%") r = floorModulo(p, q);
-  else if (op == "&") r = p & q;
-  else if (op == "|") r = p | q;
-  else if (op == "^") r = p ^ q;
-  else if (op == ">>") overflow = q < 0 || q > 63, r = overflow ? 0 : p >> q;
-  else if (op == "<<") overflow = q < 0 || q > 62 || p > (INT64_MAX >> q) || p < (INT64_MIN >> q), r = overflow ? 0 : int64_t(uint64_t(p) << q);
+  if (op == "+")
+    overflow = __builtin_add_overflow(p, q, &r);
+  else if (op == "-")
+    overflow = __builtin_sub_overflow(p, q, &r);
+  else if (op == "*")
+    overflow = __builtin_mul_overflow(p, q, &r);
+  else if (op == "//")
+    overflow = q == -1 && p == INT64_MIN, r = overflow ? 0 : floorDivide(p, q);
+  else if (op == "%")
+    r = floorModulo(p, q);
+  else if (op == "&")
+    r = p & q;
+  else if (op == "|")
+    r = p | q;
+  else if (op == "^")
+    r = p ^ q;
+  else if (op == ">>")
+    overflow = q < 0 || q > 63, r = overflow ? 0 : p >> q;
+  else if (op == "<<")
+    overflow = q < 0 || q > 62 || p > (INT64_MAX >> q) || p < (INT64_MIN >> q),
+    r = overflow ? 0 : int64_t(uint64_t(p) << q);
   if (overflow) return failed(where, "this constant does not fit int64");
   return Value::integer(r);
 }
@@ -224,23 +273,35 @@ Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, c
     if (op == "+") return Value::string(a.text + b.text);
     if (op == "==" || op == "!=") return Value::boolean((a.text == b.text) == (op == "=="));
   }
-  auto isGraph = [](const Value& v) { return v.tag == Value::kNode && v.node.is<GraphExprNode>() && !v.node.is<PrimValueNode>(); };
+  auto isGraph = [](const Value& v) {
+    return v.tag == Value::kNode && v.node.is<GraphExprNode>() && !v.node.is<PrimValueNode>();
+  };
   if (seq_ && (isGraph(a) || isGraph(b))) { // x + y on graph values
-    const char* name = op == "+" ? "add" : op == "-" ? "subtract" : op == "*" ? "multiply" : op == "/" ? "divide" : nullptr;
-    if (!name || !isGraph(a) || !isGraph(b)) return failed(where, "this operator does not combine graph values", "call an operator, such as R.add(x, R.const(1, \"float32\"))");
+    const char* name = op == "+"   ? "add"
+                       : op == "-" ? "subtract"
+                       : op == "*" ? "multiply"
+                       : op == "/" ? "divide"
+                                   : nullptr;
+    if (!name || !isGraph(a) || !isGraph(b))
+      return failed(where, "this operator does not combine graph values",
+                    "call an operator, such as R.add(x, R.const(1, \"float32\"))");
     GraphExpr x = graphArg(a, where), y = graphArg(b, where);
     return x && y ? finishCall(make<const OpRefNode>(name), {x, y}, nullptr, {}) : Value();
   }
   static constexpr std::pair<std::string_view, BinaryOp> kOps[] = {
-      {"+", BinaryOp::kAdd}, {"-", BinaryOp::kSub}, {"*", BinaryOp::kMul}, {"/", BinaryOp::kDiv}, {"//", BinaryOp::kFloorDiv},
-      {"%", BinaryOp::kFloorMod}, {"==", BinaryOp::kEq}, {"!=", BinaryOp::kNe}, {"<", BinaryOp::kLt}, {"<=", BinaryOp::kLe},
-      {">", BinaryOp::kGt}, {">=", BinaryOp::kGe}, {"and", BinaryOp::kAnd}, {"or", BinaryOp::kOr}, {"&", BinaryOp::kBitAnd},
-      {"|", BinaryOp::kBitOr}, {"^", BinaryOp::kBitXor}, {"<<", BinaryOp::kShl}, {">>", BinaryOp::kShr}};
+      {"+", BinaryOp::kAdd},   {"-", BinaryOp::kSub},       {"*", BinaryOp::kMul},
+      {"/", BinaryOp::kDiv},   {"//", BinaryOp::kFloorDiv}, {"%", BinaryOp::kFloorMod},
+      {"==", BinaryOp::kEq},   {"!=", BinaryOp::kNe},       {"<", BinaryOp::kLt},
+      {"<=", BinaryOp::kLe},   {">", BinaryOp::kGt},        {">=", BinaryOp::kGe},
+      {"and", BinaryOp::kAnd}, {"or", BinaryOp::kOr},       {"&", BinaryOp::kBitAnd},
+      {"|", BinaryOp::kBitOr}, {"^", BinaryOp::kBitXor},    {"<<", BinaryOp::kShl},
+      {">>", BinaryOp::kShr}};
   for (const auto& [text, code] : kOps) {
     if (text != op) continue;
     Value v = makeBinary(code, a, b, where);
     if (op == "/" && v.ok() && !v.as<ExprNode>()->dtype.isFloat())
-      return failed(where, "'/' divides floating-point numbers, not " + v.as<ExprNode>()->dtype.str(), "use '//' (rounds down) or T.truncdiv (rounds to zero)");
+      return failed(where, "'/' divides floating-point numbers, not " + v.as<ExprNode>()->dtype.str(),
+                    "use '//' (rounds down) or T.truncdiv (rounds to zero)");
     return v;
   }
   return failed(where, "operator '" + std::string(op) + "' has no meaning here");
@@ -249,18 +310,24 @@ Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, c
 Value Parser::applyUnary(std::string_view op, const Value& a, const Token& where) {
   if (!a.ok()) return Value();
   if (a.isNumber()) {
-    if (op == "not") return a.tag == Value::kBool ? Value::boolean(!a.number) : failed(where, "'not' takes a bool");
+    if (op == "not")
+      return a.tag == Value::kBool ? Value::boolean(!a.number) : failed(where, "'not' takes a bool");
     if (op == "+") return a;
     if (op == "-" && a.tag == Value::kFloat) return Value::floating(-a.real);
-    if (op == "-" && a.text == "u") return a.number == INT64_MIN ? Value::integer(INT64_MIN) : failed(where, "this integer does not fit int64");
-    if (op == "-") return a.number == INT64_MIN ? failed(where, "this integer does not fit int64") : Value::integer(-a.number);
+    if (op == "-" && a.text == "u")
+      return a.number == INT64_MIN ? Value::integer(INT64_MIN)
+                                   : failed(where, "this integer does not fit int64");
+    if (op == "-")
+      return a.number == INT64_MIN ? failed(where, "this integer does not fit int64")
+                                   : Value::integer(-a.number);
     return a.tag == Value::kInt ? Value::integer(~a.number) : failed(where, "'~' takes an integer");
   }
   Expr x = toExpr(a, where);
   if (!x || tooDeep(a.depth + 1, where)) return Value();
   DType t = x->dtype;
   if (op == "not" && !t.isBool()) return failed(where, "'not' takes a bool, not " + t.str());
-  if (op == "~" && !t.isInteger() && !t.isBool()) return failed(where, "'~' takes an integer, not " + t.str());
+  if (op == "~" && !t.isInteger() && !t.isBool())
+    return failed(where, "'~' takes an integer, not " + t.str());
   if (op == "-" && !t.isInteger() && !t.isFloat()) return failed(where, "'-' takes a number, not " + t.str());
   if (op == "+") return a;
   UnaryOp code = op == "not" ? UnaryOp::kNot : op == "~" ? UnaryOp::kBitNot : UnaryOp::kNeg;
@@ -270,11 +337,16 @@ Value Parser::applyUnary(std::string_view op, const Value& a, const Token& where
 /// An attribute's value: integers are int64, floats float64.
 NodeRef Parser::attrNode(const Value& v, const Token& where) {
   switch (v.tag) {
-  case Value::kInt: return literal(v, kInt64, where);
-  case Value::kFloat: return constantFloat(DType::Float(64), v.real);
-  case Value::kBool: return boolImm(v.number != 0);
-  case Value::kString: return str(v.text);
-  case Value::kNode: return v.node;
+  case Value::kInt:
+    return literal(v, kInt64, where);
+  case Value::kFloat:
+    return constantFloat(DType::Float(64), v.real);
+  case Value::kBool:
+    return boolImm(v.number != 0);
+  case Value::kString:
+    return str(v.text);
+  case Value::kNode:
+    return v.node;
   case Value::kList:
   case Value::kTuple: {
     Array<NodeRef> items;
@@ -285,9 +357,11 @@ NodeRef Parser::attrNode(const Value& v, const Token& where) {
     }
     return list(items);
   }
-  case Value::kDict: return attrDict(v, where);
+  case Value::kDict:
+    return attrDict(v, where);
   case Value::kPath:
-    if (auto dtype = DType::parse(std::string_view(v.text).substr(std::min<size_t>(2, v.text.size())))) return make<const DTypeImmNode>(*dtype);
+    if (auto dtype = DType::parse(std::string_view(v.text).substr(std::min<size_t>(2, v.text.size()))))
+      return make<const DTypeImmNode>(*dtype);
     [[fallthrough]];
   default:
     if (v.ok() && v.tag != Value::kNone) failed(where, describe(v) + " cannot be an attribute");
@@ -316,7 +390,8 @@ std::optional<int64_t> Parser::intArg(Args& args, size_t i, std::string_view key
   return std::nullopt;
 }
 
-std::optional<std::string> Parser::stringArg(Args& args, size_t i, std::string_view key, std::string otherwise) {
+std::optional<std::string> Parser::stringArg(Args& args, size_t i, std::string_view key,
+                                             std::string otherwise) {
   const Value* v = args.find(i, key);
   if (!v || v->tag == Value::kNone) return otherwise;
   if (v->tag == Value::kString) return v->text;
@@ -326,11 +401,14 @@ std::optional<std::string> Parser::stringArg(Args& args, size_t i, std::string_v
 }
 
 std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {
-  std::string text = v.tag == Value::kString ? v.text : v.tag == Value::kPath && v.text.size() > 2 ? v.text.substr(2) : "";
+  std::string text = v.tag == Value::kString                      ? v.text
+                     : v.tag == Value::kPath && v.text.size() > 2 ? v.text.substr(2)
+                                                                  : "";
   if (auto* imm = v.as<DTypeImmNode>()) return imm->value;
   if (auto dtype = DType::parse(text)) return dtype;
   failed(where, text.empty() ? "expected a dtype, found " + describe(v) : "unknown dtype '" + text + "'",
-         didYouMean(text, {"float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "handle"}));
+         didYouMean(text, {"float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64",
+                           "uint8", "uint16", "uint32", "uint64", "bool", "handle"}));
   return std::nullopt;
 }
 
@@ -372,20 +450,25 @@ bool Parser::toRegion(const Value& v, BufferRegion& out, const Token& where) {
 /// [start, stop) as minimum and extent, so that printing the range gives the same text again.
 Range Parser::rangeOf(const Value& start, const Value& stop, const Token& where, DType wanted) {
   Expr s, e;
-  if (start.isNumber() && stop.isNumber()) s = literal(start, wanted, where), e = literal(stop, wanted, where);
-  else if (!toExprs(start, stop, s, e, where)) return nullptr;
+  if (start.isNumber() && stop.isNumber())
+    s = literal(start, wanted, where), e = literal(stop, wanted, where);
+  else if (!toExprs(start, stop, s, e, where))
+    return nullptr;
   if (!s || !e || !meet(s, e, where)) return nullptr;
-  if (!s->dtype.isInteger() || s->dtype.isVector()) return failed(where, "the bounds of a range are integers, not " + s->dtype.str()), nullptr;
+  if (!s->dtype.isInteger() || s->dtype.isVector())
+    return failed(where, "the bounds of a range are integers, not " + s->dtype.str()), nullptr;
   if (isConst(s, 0)) return range(s, e);
   auto* a = s.as<IntImmNode>();
   auto* b = e.as<IntImmNode>();
   int64_t extent = 0;
   if (a && b) {
-    if (__builtin_sub_overflow(b->value, a->value, &extent) || extent < minValue(s->dtype) || extent > maxValue(s->dtype))
+    if (__builtin_sub_overflow(b->value, a->value, &extent) || extent < minValue(s->dtype) ||
+        extent > maxValue(s->dtype))
       return failed(where, "the extent of this range does not fit " + s->dtype.str()), nullptr;
     return range(s, make<const IntImmNode>(s->dtype, extent));
   }
-  if (auto* sum = e.as<BinaryNode>(); sum && sum->op == BinaryOp::kAdd && same(sum->a, s)) return range(s, sum->b);
+  if (auto* sum = e.as<BinaryNode>(); sum && sum->op == BinaryOp::kAdd && same(sum->a, s))
+    return range(s, sum->b);
   return range(s, make<const BinaryNode>(BinaryOp::kSub, e, s));
 }
 

@@ -13,11 +13,17 @@ struct Value {
   enum Tag : uint8_t {
     kFailed, // an error has been reported
     kNode,   // IR: an expression, buffer, region, graph value, type, …
-    kInt, kFloat, kBool, kString, kNone, // bare Python constants: they take the dtype of their surroundings
-    kList, kTuple, kDict,
-    kSlice,  // items: start, stop (kNone when left out)
-    kPath,   // a dotted name of the notation: "T.exp"
-    kModule, // the class, or `cls`
+    kInt,
+    kFloat,
+    kBool,
+    kString,
+    kNone, // bare Python constants: they take the dtype of their surroundings
+    kList,
+    kTuple,
+    kDict,
+    kSlice,     // items: start, stop (kNone when left out)
+    kPath,      // a dotted name of the notation: "T.exp"
+    kModule,    // the class, or `cls`
     kMatchCast, // node: the value; items[0]: the type
     kLet,       // head of `with T.LetStmt(…)`: node is the value, items[0] its type if given
   };
@@ -47,16 +53,45 @@ struct Value {
     v.fresh = true;
     return v;
   }
-  static Value integer(int64_t i) { Value v; v.tag = kInt, v.number = i; return v; }
-  static Value boolean(bool b) { Value v; v.tag = kBool, v.number = b; return v; }
-  static Value floating(double d) { Value v; v.tag = kFloat, v.real = d; return v; }
-  static Value string(std::string s) { Value v; v.tag = kString, v.text = std::move(s); return v; }
-  static Value none() { Value v; v.tag = kNone; return v; }
-  static Value done() { Value v = none(); v.fresh = true; return v; } // a statement-like call
-  static Value path(std::string s) { Value v; v.tag = kPath, v.text = std::move(s); return v; }
+  static Value integer(int64_t i) {
+    Value v;
+    v.tag = kInt, v.number = i;
+    return v;
+  }
+  static Value boolean(bool b) {
+    Value v;
+    v.tag = kBool, v.number = b;
+    return v;
+  }
+  static Value floating(double d) {
+    Value v;
+    v.tag = kFloat, v.real = d;
+    return v;
+  }
+  static Value string(std::string s) {
+    Value v;
+    v.tag = kString, v.text = std::move(s);
+    return v;
+  }
+  static Value none() {
+    Value v;
+    v.tag = kNone;
+    return v;
+  }
+  static Value done() {
+    Value v = none();
+    v.fresh = true;
+    return v;
+  } // a statement-like call
+  static Value path(std::string s) {
+    Value v;
+    v.tag = kPath, v.text = std::move(s);
+    return v;
+  }
 };
 
-/// Evaluated arguments of one call. A handler takes them by position or keyword; what nobody took is an error.
+/// Evaluated arguments of one call. A handler takes them by position or keyword; what nobody took is an
+/// error.
 struct Args {
   std::string name; // of the callee, for messages
   Token at;         // the callee

@@ -16,6 +16,12 @@ bool isPlainRoot(const Stmt& body) {
          b.reads.empty() && b.writes.empty() && !b.annotations && !b.init && b.body;
 }
 
+/// `private=True` stands for the attribute "private".
+bool isPrivate(const Dict& attrs) {
+  auto* flag = attr(attrs, "private").as<IntImmNode>();
+  return flag && flag->dtype.isBool() && flag->value == 1;
+}
+
 bool Printer::simpleBuffer(const Buffer& b) const {
   if (!b->strides.empty() || b->elemOffset || b->alignment != 64 || b->offsetFactor != 0 ||
       !b->axisSeparators.empty())
@@ -31,7 +37,7 @@ bool Printer::simpleBuffer(const Buffer& b) const {
 void Printer::funcAttrs(const char* prefix, const Dict& attrs, bool& any) {
   if (!attrs) return;
   Dict rest = attrs;
-  if (isConst(cast<ExprNode>(attr(attrs, "private")), 1)) rest = withAttr(attrs, "private", nullptr);
+  if (isPrivate(attrs)) rest = withAttr(attrs, "private", nullptr);
   if (rest->keys.empty() && !(rest == attrs)) return;
   line(std::string(prefix) + ".func_attr("), dictText(rest), put(")");
   any = true;
@@ -40,8 +46,8 @@ void Printer::funcAttrs(const char* prefix, const Dict& attrs, bool& any) {
 void Printer::primFunc(const PrimFunc& f, const std::string& given) {
   std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
   bool root = isPlainRoot(f->body);
-  bool isPrivate = attrInt(f->attrs, "private") == 1;
-  std::string flags = isPrivate ? "private=True" : "";
+  bool hidden = isPrivate(f->attrs);
+  std::string flags = hidden ? "private=True" : "";
   if (root) flags += flags.empty() ? "s_tir=True" : ", s_tir=True";
   if (!out_.empty() || indent_) line();
   put("@T.prim_func" + (flags.empty() ? "" : "(" + flags + ")"));
@@ -52,7 +58,7 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
   auto bufferOf = [&](size_t i) { return i < f->buffers.size() ? f->buffers[i] : Buffer(); };
   for (size_t i = 0; i < f->params.size(); ++i) // scalars first: shapes may name them
     if (!bufferOf(i)) names_.define(f->params[i].get(), f->params[i]->name);
-  std::vector<size_t> matched;
+  std::vector<size_t> matched; // parameters whose buffer is declared in the body
   for (size_t i = 0; i < f->params.size(); ++i) {
     if (i) put(", ");
     const Var& p = f->params[i];
@@ -75,9 +81,9 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
   }
   put("):");
   ++indent_;
+  for (size_t i : matched) symbols(bufferOf(i));
   for (size_t i : matched) {
     Buffer b = bufferOf(i);
-    symbols(b);
     std::string handle = f->params[i] == b->data ? "var_" + b->name : *names_.find(f->params[i].get());
     defineBuffer(b);
     line(bufferName(b) + " = T.match_buffer(" + handle + ", "), bufferArgs(b), put(")");
@@ -98,8 +104,8 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
 
 void Printer::function(const Function& f, const std::string& given) {
   std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
-  bool isPrivate = attrInt(f->attrs, "private") == 1;
-  std::string flags = isPrivate ? "private=True" : "";
+  bool hidden = isPrivate(f->attrs);
+  std::string flags = hidden ? "private=True" : "";
   if (!f->pure) flags += flags.empty() ? "pure=False" : ", pure=False";
   if (!out_.empty() || indent_) line();
   put("@R.function" + (flags.empty() ? "" : "(" + flags + ")"));
