@@ -73,6 +73,9 @@ te::Tensor zipTensors(const std::vector<te::Tensor>& in, const Array<Expr>& shap
 
 static Type inferredResult(const OpCall& call, size_t result) {
   Analyzer analyzer;
+  for (size_t i = 0; i < call.size(); ++i)
+    if (call.type(i).is<TensorTypeNode>())
+      for (const Var& v : shapeVars(call.type(i))) analyzer.bind(v, ConstBound{0, kPosInf});
   InferContext context(analyzer);
   auto type = call.op.infer(call, context);
   BEVEL_ASSERT(type.has_value(), "a call that was inferred before");

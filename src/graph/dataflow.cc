@@ -1,0 +1,125 @@
+// Pure bindings to dataflow blocks:
+//
+//   lv = R.add(x, y)                     with R.dataflow():
+//   lv1 = R.multiply(lv, lv)      →          lv = R.add(x, y)
+//   return lv1                               lv1 = R.multiply(lv, lv)
+//                                            R.output(lv1)
+//                                        return lv1
+#include "graph/dataflow.h"
+
+#include "graph/op.h"
+#include "ir/structural.h"
+
+namespace bevel {
+
+namespace {
+
+bool pureBinding(const NodeRef& binding) {
+  if (binding.is<MatchCastNode>()) return true;
+  const GraphExpr& value = binding.as<VarBindingNode>()->value;
+  if (value.is<GraphIfNode>()) return false;
+  const auto* call = value.as<GraphCallNode>();
+  if (!call) return true;
+  if (const auto* op = call->op.as<OpRefNode>()) {
+    if (op->name == "while_loop" || op->name == "call_packed") return false;
+    const Op* entry = findOp(op->name);
+    return !entry || entry->pure;
+  }
+  if (const auto* ft = call->op->type.as<FuncTypeNode>(); ft && call->op.is<GlobalVarNode>()) return ft->pure;
+  return false;
+}
+
+using VarSet = std::unordered_set<NodeRef, RefHash>;
+
+// Uses of graph variables outside the block that defines them decide what stays visible.
+class Grouper {
+public:
+  SeqExpr seq(const SeqExpr& e) {
+    Array<BindingBlock> blocks;
+    for (const BindingBlock& block : e->blocks) {
+      if (block->dataflow) {
+        blocks.push_back(block);
+        continue;
+      }
+      Array<NodeRef> run;
+      bool pure = true;
+      auto flush = [&] {
+        if (!run.empty()) blocks.push_back(make<const BindingBlockNode>(run, pure));
+        run = {};
+      };
+      for (const NodeRef& b : block->bindings) {
+        bool isPure = pureBinding(b);
+        if (isPure != pure) flush();
+        pure = isPure;
+        run.push_back(branches(b));
+      }
+      flush();
+    }
+    return mark(blocks, e->body);
+  }
+
+private:
+  NodeRef branches(const NodeRef& binding) {
+    const auto* vb = binding.as<VarBindingNode>();
+    const auto* branch = vb ? vb->value.as<GraphIfNode>() : nullptr;
+    if (!branch) return binding;
+    auto copy = mutableCopy(cast<GraphIfNode>(vb->value));
+    copy->thenBranch = seq(branch->thenBranch);
+    copy->elseBranch = seq(branch->elseBranch);
+    auto made = mutableCopy(cast<VarBindingNode>(binding));
+    made->value = GraphIf(copy);
+    return VarBinding(made);
+  }
+
+  static void usesOf(const NodeRef& node, VarSet& out) {
+    walk(node, [&](const NodeRef& n) {
+      if (n.is<GraphVarNode>()) out.insert(n);
+      return !n.is<ConstantNode>();
+    });
+  }
+
+  // Which block last uses each variable; variables of a dataflow block used in no other become dataflow variables.
+  SeqExpr mark(const Array<BindingBlock>& blocks, const GraphExpr& body) {
+    std::vector<VarSet> uses(blocks.size() + 1);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      for (const NodeRef& b : blocks[i]->bindings) {
+        if (const auto* vb = b.as<VarBindingNode>()) usesOf(vb->value, uses[i]);
+        else usesOf(b.as<MatchCastNode>()->value, uses[i]);
+      }
+    usesOf(body, uses.back());
+    std::unordered_map<NodeRef, NodeRef, RefHash> map;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (!blocks[i]->dataflow) continue;
+      for (const NodeRef& b : blocks[i]->bindings) {
+        GraphVar v = b.is<VarBindingNode>() ? b.as<VarBindingNode>()->var : b.as<MatchCastNode>()->var;
+        bool outside = false;
+        for (size_t k = i + 1; k < uses.size() && !outside; ++k) outside = uses[k].count(v) > 0;
+        if (!outside && !v->dataflow) map[v] = make<const GraphVarNode>(v->name, v->type, true);
+      }
+    }
+    auto made = make<const SeqExprNode>(blocks, body);
+    if (map.empty()) return made;
+    return cast<SeqExprNode>(rewrite(made, [&](const NodeRef& n) -> NodeRef {
+      auto it = map.find(n);
+      return it == map.end() ? n : it->second;
+    }));
+  }
+};
+
+} // namespace
+
+Function convertToDataflow(const Function& function) {
+  auto copy = mutableCopy(function);
+  copy->body = Grouper().seq(function->body);
+  return Function(copy);
+}
+
+Module convertToDataflow(const Module& module) {
+  Module out = module;
+  for (size_t i = 0; i < module->names.size(); ++i)
+    if (module->functions[i].is<FunctionNode>())
+      out = withFunction(out, module->names[i]->name, convertToDataflow(cast<FunctionNode>(module->functions[i])));
+  return out;
+}
+
+} // namespace bevel

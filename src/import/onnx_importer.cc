@@ -1,0 +1,389 @@
+// Imports a graph: inputs to parameters, initialisers to constants, nodes in order to bindings.
+//
+// 1. Operators that have no converter are collected over the whole model, subgraphs and functions included, and refused in
+//    one error. 2. Nodes are converted in order; one that fails poisons its results, and nodes that need those are skipped,
+//    so one run lists all faults. 3. Bindings are grouped into dataflow blocks behind the import (graph/dataflow.h).
+#include "import/onnx_importer.h"
+
+#include "arith/analyzer.h"
+#include "base/stack.h"
+#include "graph/dataflow.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <set>
+
+namespace bevel::onnx {
+
+std::string identifier(const std::string& text, const std::string& otherwise) {
+  std::string out;
+  for (char c : text.substr(0, 200)) {
+    bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += ok ? c : '_';
+  }
+  while (!out.empty() && out[0] == '_') out.erase(0, 1);
+  if (out.empty()) return otherwise;
+  return out[0] >= '0' && out[0] <= '9' ? otherwise + "_" + out : out;
+}
+
+Origin Importer::originOf(const std::string& node) const {
+  auto origin = make<OriginObject>();
+  for (const Frame* f = frame_; f && f->caller; f = f->caller) origin->nodes.insert(origin->nodes.begin(), f->origin);
+  origin->nodes.push_back(node);
+  return Origin(origin);
+}
+
+Value Importer::lookup(const std::string& name, const Scope& scope) const {
+  for (const Scope* s = &scope; s; s = s->parent)
+    if (auto it = s->values.find(name); it != s->values.end()) return it->second;
+  return nullptr;
+}
+
+// Optional inputs of functions that a call leaves out are declared without a value.
+static bool isDeclared(const std::string& name, const Scope& scope) {
+  for (const Scope* s = &scope; s; s = s->parent)
+    if (s->values.count(name)) return true;
+  return false;
+}
+
+Value Importer::ofExpr(GraphExpr e) {
+  auto v = make<ValueObject>();
+  v->type = e->type;
+  if (const auto* c = e.as<ConstantNode>()) {
+    const TensorObject& t = *c->value;
+    if ((t.dtype.isInteger() || t.dtype.isBool()) && t.size() <= int64_t(kTrackLimit)) {
+      v->known = true;
+      for (int64_t i = 0; i < t.size(); ++i) v->ints.push_back(intImm(t.asInt(i)));
+    }
+  }
+  v->expr = std::move(e);
+  return v;
+}
+
+Value knownInts(Array<Expr> ints, std::vector<int64_t> shape, DType dtype) {
+  auto v = make<ValueObject>();
+  v->type = tensorType(dtype, shape);
+  v->known = true;
+  bool constant = std::all_of(ints.raw().begin(), ints.raw().end(), [](const NodeRef& e) { return e.is<IntImmNode>(); });
+  if (constant) {
+    auto t = TensorObject::zeros(dtype, shape);
+    for (size_t i = 0; i < ints.size(); ++i) t->setInt(int64_t(i), *asConst(ints[i]));
+    v->expr = make<const ConstantNode>(Tensor(t));
+  }
+  v->ints = std::move(ints);
+  return v;
+}
+
+Result<GraphExpr> Importer::emit(const GraphCall& call) {
+  int64_t elements = 0;
+  bool constant = true;
+  HostTensors inputs;
+  for (const GraphExpr& a : call->args) {
+    inputs.emplace_back();
+    if (const auto* c = a.as<ConstantNode>()) {
+      inputs.back() = c->value;
+      elements += c->value->size();
+    } else if (const auto* s = a.as<ShapeExprNode>()) constant = constant && constDims(s->values).has_value();
+    else constant = constant && isAbsent(a);
+  }
+  const Op* op = findOp(call->opName());
+  if (constant && elements <= kFoldLimit && op && op->eval && op->pure) {
+    BEVEL_TRY(Type type, builder_.infer(call));
+    const auto* t = type.as<TensorTypeNode>();
+    std::optional<std::vector<int64_t>> shape;
+    if (t && t->known) shape = constDims(t->shape);
+    if (t && !shape && t->known) { // constants may need simplification
+      Array<Expr> dims;
+      for (const Expr& d : t->shape) dims.push_back(builder_.analyzer().simplify(d));
+      shape = constDims(dims);
+    }
+    auto n = shape ? elementCount(*shape) : Result<int64_t>(kFoldLimit + 1);
+    if (n && *n <= kFoldLimit) {
+      BEVEL_TRY(HostTensors results, evalCall(call, inputs));
+      return GraphExpr(make<const ConstantNode>(results[0]));
+    }
+  }
+  if (op && op->compositeOnly()) {
+    BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));
+    return op->decompose(checked, builder_);
+  }
+  BEVEL_TRY(GraphVar v, builder_.emit(call));
+  return GraphExpr(v);
+}
+
+Result<GraphExpr> Importer::materialise(const Value& v) {
+  if (!v) return absent();
+  if (v->expr) return v->expr;
+  for (Scope* s = scope_; s; s = s->parent)
+    if (auto it = s->materialised.find(v.get()); it != s->materialised.end()) return it->second;
+  const auto* t = v->type.as<TensorTypeNode>();
+  BEVEL_TRY(GraphExpr e, emit(opCall("shape_to_tensor", {make<const ShapeExprNode>(v->ints)})));
+  if (t->dtype != kInt64) { BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(t->dtype)}})))); }
+  if (t->ndim != 1) { BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(t->shape)}))); }
+  scope_->materialised[v.get()] = e;
+  return e;
+}
+
+// Elements that only the run knows: tensor_to_shape reads them into registers, a match_cast names them.
+Result<Array<Expr>> Importer::intsOf(const Value& v) {
+  if (!v) return fail(ErrorCode::kInvalid, "a required input is missing");
+  if (v->known) return v->ints;
+  for (Scope* s = scope_; s; s = s->parent)
+    if (auto it = s->bound.find(v.get()); it != s->bound.end()) return it->second;
+  const auto* t = v->type.as<TensorTypeNode>();
+  if (!t || !(t->dtype.isInteger() || t->dtype.isBool())) return fail(ErrorCode::kInvalid, "an integer tensor is expected");
+  auto shape = t->known ? constDims(t->shape) : std::nullopt;
+  if (!shape) return fail(ErrorCode::kUnsupported, "a shape or index tensor whose length only the run knows");
+  auto n = elementCount(*shape);
+  if (!n || *n > int64_t(kTrackLimit)) return fail(ErrorCode::kUnsupported, "an index tensor with too many elements");
+  BEVEL_TRY(GraphExpr e, materialise(v));
+  if (t->ndim != 1) { BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(dims({*n}))}))); }
+  if (t->dtype != kInt64) { BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(kInt64)}})))); }
+  Array<Expr> values;
+  for (int64_t i = 0; i < *n; ++i) values.push_back(var(builder_.freshVarName("n"), kInt64));
+  if (*n > 0) {
+    BEVEL_TRY(GraphVar s, builder_.emit(opCall("tensor_to_shape", {e})));
+    builder_.matchCast(s, make<const ShapeTypeNode>(values));
+  }
+  scope_->bound[v.get()] = values;
+  return values;
+}
+
+static Value poisoned() {
+  auto v = make<ValueObject>();
+  v->poison = true;
+  v->type = make<const ObjectTypeNode>();
+  return v;
+}
+
+void Importer::importNodes(const std::vector<NodeProto>& nodes, Scope& scope) {
+  Scope* outer = std::exchange(scope_, &scope);
+  for (size_t i = 0; i < nodes.size() && errors_.size() < 100; ++i) {
+    const NodeProto& n = nodes[i];
+    std::string name = n.name.empty() ? fmt::format("{}_{}", n.opType, i) : n.name;
+    Origin before = builder_.origin();
+    builder_.setOrigin(originOf(name));
+    auto results = convert(n, name, scope);
+    scope_ = &scope;
+    builder_.setOrigin(before);
+    size_t given = results ? results->size() : 0;
+    if (!results && results.error().code != ErrorCode::kUsage) {
+      Error e = results.error();
+      errors_.push_back(std::move(e).note(fmt::format("node '{}' ({})", name, n.opType)));
+    }
+    for (size_t k = 0; k < n.outputs.size(); ++k) {
+      if (n.outputs[k].empty()) continue;
+      if (scope.values.count(n.outputs[k]))
+        errors_.push_back(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k]))
+                              .note(fmt::format("node '{}' ({})", name, n.opType)));
+      scope.values[n.outputs[k]] = k < given && (*results)[k] ? (*results)[k] : poisoned();
+      if (results && k >= given)
+        errors_.push_back(Error(ErrorCode::kUnsupported, fmt::format("output {} ('{}') is not supported", k, n.outputs[k]))
+                              .note(fmt::format("node '{}' ({})", name, n.opType)));
+    }
+  }
+  scope_ = outer;
+}
+
+// An error of code kUsage marks a node that is skipped because its inputs failed before.
+Result<Values> Importer::convert(const NodeProto& proto, const std::string& name, Scope& scope) {
+  if (++nodes_ > kMaxNodes) return fail(ErrorCode::kUnsupported, "the model has too many nodes");
+  auto opset = frame_->opsets.find(proto.domain);
+  int64_t version = opset == frame_->opsets.end() ? 1 : opset->second;
+  Node node(*this, proto, name, version);
+  for (const std::string& input : proto.inputs) {
+    if (input.empty()) {
+      node.inputs.push_back(nullptr);
+      continue;
+    }
+    Value v = lookup(input, scope);
+    if (!v && !isDeclared(input, scope))
+      return fail(ErrorCode::kInvalid, fmt::format("input '{}' is not defined before it is used", input));
+    if (v && v->poison) return fail(ErrorCode::kUsage, "");
+    node.inputs.push_back(v);
+  }
+  while (!node.inputs.empty() && !node.inputs.back()) node.inputs.pop_back();
+  if (const FunctionProto* f = findFunction(proto)) return inlineFunction(*f, proto, node.inputs, name);
+  BEVEL_TRY(std::optional<Values> tracked, trackInts(node));
+  if (tracked) return std::move(*tracked);
+  const Conversion* c = findConversion(proto.domain, proto.opType, version);
+  if (c && c->convert) return c->convert(node);
+  const Op* op = findDirect(proto.domain, proto.opType, version);
+  if (!op) return fail(ErrorCode::kUnsupported, fmt::format("operator {} of opset {} is not supported", proto.opType, version));
+  return convertDirect(node, *op);
+}
+
+Status Importer::importInitializers(const GraphProto& graph, Scope& scope) {
+  std::set<std::string> overridden(options_.overridden.begin(), options_.overridden.end());
+  auto add = [&](const std::string& name, Result<Tensor> t) -> Status {
+    if (!t) return fail(std::move(t.error()));
+    if (scope.values.count(name)) return fail(ErrorCode::kInvalid, fmt::format("initialiser '{}' is given twice", name));
+    scope.values[name] = ofExpr(make<const ConstantNode>(*t, name));
+    return {};
+  };
+  for (const TensorProto& t : graph.initializers)
+    if (!overridden.count(t.name)) BEVEL_CHECK(add(t.name, source_.decode(t)));
+  for (const SparseTensorProto& t : graph.sparseInitializers)
+    if (!overridden.count(t.values.name)) BEVEL_CHECK(add(t.values.name, source_.decode(t)));
+  return {};
+}
+
+Result<Values> Importer::outputsOf(const GraphProto& graph, Scope& scope) {
+  Values out;
+  for (const ValueInfo& o : graph.outputs) {
+    Value v = lookup(o.name, scope);
+    if (!v) return fail(ErrorCode::kInvalid, fmt::format("output '{}' is not defined", o.name));
+    if (v->poison) return fail(ErrorCode::kUsage, "");
+    out.push_back(std::move(v));
+  }
+  return out;
+}
+
+Result<Values> Importer::importBody(const GraphProto& graph, Scope& scope) {
+  if (++depth_ > kMaxGraphDepth) return fail(ErrorCode::kInvalid, "subgraphs are nested too deep");
+  Scope* outer = std::exchange(scope_, &scope);
+  Status status = importInitializers(graph, scope);
+  if (status) importNodes(graph.nodes, scope);
+  scope_ = outer;
+  --depth_;
+  if (!status) return fail(std::move(status.error()));
+  return outputsOf(graph, scope);
+}
+
+Result<Expr> Importer::dimension(const Dimension& d, const std::string& hint) {
+  if (d.hasValue) {
+    if (d.value < 0) return fail(ErrorCode::kInvalid, fmt::format("dimension {} is negative", d.value));
+    return intImm(d.value);
+  }
+  if (d.param.empty()) return Expr(var(builder_.freshVarName(hint), kInt64));
+  if (auto it = options_.dims.find(d.param); it != options_.dims.end()) return intImm(it->second);
+  auto [it, added] = dims_.emplace(d.param, nullptr);
+  if (added) it->second = var(identifier(d.param, "dim"), kInt64);
+  return Expr(it->second);
+}
+
+Result<Type> Importer::declaredType(const ValueInfo& info) {
+  const TypeProto& t = info.type;
+  if (t.kind == TypeProto::kSequence || t.kind == TypeProto::kOptional)
+    return Type(make<const ObjectTypeNode>(t.kind == TypeProto::kSequence ? "sequence" : "optional"));
+  if (t.kind != TypeProto::kTensor)
+    return fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor, sequence or optional", info.name));
+  auto dtype = dtypeOf(t.elemType);
+  if (!dtype) return fail(ErrorCode::kUnsupported, fmt::format("'{}': element type {} is not supported", info.name, t.elemType));
+  if (auto it = options_.shapes.find(info.name); it != options_.shapes.end()) {
+    if (t.hasShape && t.shape.size() != it->second.size())
+      return fail(ErrorCode::kUsage, fmt::format("the shape given for '{}' has another rank", info.name));
+    return tensorType(*dtype, it->second);
+  }
+  if (!t.hasShape) return Type(make<const TensorTypeNode>(*dtype, int64_t(-1)));
+  Array<Expr> shape;
+  for (size_t i = 0; i < t.shape.size(); ++i) {
+    BEVEL_TRY(Expr d, dimension(t.shape[i], fmt::format("{}_{}", identifier(info.name, "x"), i)));
+    shape.push_back(std::move(d));
+  }
+  return Type(make<const TensorTypeNode>(*dtype, shape));
+}
+
+Status Importer::declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& params) {
+  std::set<std::string> defaults, names, overridden(options_.overridden.begin(), options_.overridden.end());
+  for (const TensorProto& t : model_.graph.initializers) defaults.insert(t.name);
+  for (const SparseTensorProto& t : model_.graph.sparseInitializers) defaults.insert(t.values.name);
+  std::set<std::string> used;
+  for (const ValueInfo& info : model_.graph.inputs) {
+    if (!names.insert(info.name).second) return fail(ErrorCode::kInvalid, fmt::format("input '{}' is given twice", info.name));
+    BEVEL_TRY(Type type, declaredType(info));
+    bool hasDefault = defaults.count(info.name) > 0, parameter = !hasDefault || overridden.count(info.name);
+    out.inputs.push_back({info.name, type, hasDefault, parameter});
+    if (!parameter) continue;
+    std::string base = identifier(info.name, "x"), name = base;
+    for (int i = 1; !used.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);
+    auto v = make<const GraphVarNode>(name, type);
+    params.push_back(v);
+    scope.values[info.name] = ofExpr(v);
+  }
+  return {};
+}
+
+Error Importer::collected() const {
+  if (errors_.size() == 1) return errors_[0];
+  Error all(errors_[0].code, fmt::format("{} faults in the model; the first: {}", errors_.size(), errors_[0].message));
+  for (const Error& e : errors_) all.notes.push_back(fmt::format("{}{}", e.notes.empty() ? "" : e.notes.back() + ": ", e.message));
+  return all;
+}
+
+Status Importer::finish(OnnxModel& out, Scope& scope) {
+  if (!errors_.empty()) return fail(collected());
+  BEVEL_TRY(Values outputs, outputsOf(model_.graph, scope));
+  if (outputs.empty()) return fail(ErrorCode::kInvalid, "the graph has no outputs");
+  Array<GraphExpr> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    BEVEL_TRY(GraphExpr e, materialise(outputs[i]));
+    results.push_back(e);
+    out.outputs.push_back({model_.graph.outputs[i].name, e->type});
+  }
+  GraphExpr result = results.size() == 1 ? results[0] : GraphExpr(make<const TupleNode>(results));
+  BEVEL_TRY(GlobalVar name, builder_.emitFuncOutput(result));
+  out.function = name->name;
+  out.module = convertToDataflow(builder_.module());
+  return {};
+}
+
+Result<OnnxModel> Importer::run() {
+  if (!model_.hasGraph) return fail(ErrorCode::kInvalid, "the file holds no ONNX graph");
+  OnnxModel out;
+  for (const OpsetId& id : model_.opsets) out.opsets[id.domain] = id.version;
+  if (!out.opsets.count("")) out.opsets[""] = 1;
+  if (out.opsets[""] < 1 || out.opsets[""] > 28)
+    return fail(ErrorCode::kUnsupported, fmt::format("opset {} is not supported (1 to 28 are)", out.opsets[""]));
+  Frame frame;
+  frame.opsets = out.opsets;
+  frame_ = &frame;
+  BEVEL_CHECK(checkFunctions());
+  BEVEL_CHECK(checkOperators());
+  Scope scope;
+  scope_ = &scope;
+  Array<GraphVar> params;
+  BEVEL_CHECK(declareInputs(out, scope, params));
+  Array<NodeRef> inputNames, outputNames;
+  for (const OnnxValue& v : out.inputs)
+    if (v.parameter) inputNames.push_back(str(v.name));
+  for (const ValueInfo& v : model_.graph.outputs) outputNames.push_back(str(v.name));
+  builder_.beginFunction(options_.function, params,
+                         dict({{"num_input", intImm(int64_t(params.size()))}, {"input_names", list(inputNames)},
+                               {"output_names", list(outputNames)}}));
+  BEVEL_CHECK(importInitializers(model_.graph, scope));
+  importNodes(model_.graph.nodes, scope);
+  BEVEL_CHECK(finish(out, scope));
+  return out;
+}
+
+} // namespace bevel::onnx
+
+namespace bevel {
+
+Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
+                             const OnnxOptions& options) {
+  registerOps();
+  Result<OnnxModel> result = fail(ErrorCode::kInternal, "import did not run");
+  withLargeStack([&] {
+    auto model = onnx::parseModel(bytes);
+    if (!model) {
+      result = fail(std::move(model.error()));
+      return;
+    }
+    result = onnx::Importer(*model, onnx::TensorSource(owner, folder), options).run();
+  });
+  return result;
+}
+
+Result<OnnxModel> importOnnx(const std::string& path, const OnnxOptions& options) {
+  BEVEL_TRY(auto file, MappedFile::open(path));
+  auto bytes = file->bytes();
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  auto result = importOnnx({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, folder, options);
+  if (!result) return fail(std::move(result.error()).in(path));
+  return result;
+}
+
+} // namespace bevel

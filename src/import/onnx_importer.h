@@ -1,0 +1,76 @@
+// The importer: scopes, frames of inlined functions, node by node conversion.
+#pragma once
+
+#include "import/onnx_context.h"
+
+namespace bevel::onnx {
+
+/// Limits that a hostile file cannot exceed.
+inline constexpr int64_t kMaxNodes = 400000;   // after inlining functions
+inline constexpr int kMaxFunctionDepth = 64;
+inline constexpr int kMaxGraphDepth = 48;
+inline constexpr int64_t kFoldLimit = 1 << 16; // elements of a call evaluated while importing
+inline constexpr size_t kTrackLimit = 256;     // elements of an integer tensor tracked as expressions
+inline constexpr int64_t kUnrollLimit = 32;    // trips of a loop that is unrolled
+
+class Importer {
+public:
+  Importer(const ModelProto& model, TensorSource source, const OnnxOptions& options)
+      : model_(model), source_(std::move(source)), options_(options) {}
+  Result<OnnxModel> run();
+
+  BlockBuilder& builder() { return builder_; }
+  TensorSource& source() { return source_; }
+  const OnnxOptions& options() const { return options_; }
+
+  /// Converts the nodes of a graph in a scope; failures are collected and poison their results.
+  void importNodes(const std::vector<NodeProto>& nodes, Scope& scope);
+  /// Initialisers, then nodes, then the graph's outputs.
+  Result<Values> importBody(const GraphProto& graph, Scope& scope);
+  Result<Values> outputsOf(const GraphProto& graph, Scope& scope);
+  Value lookup(const std::string& name, const Scope& scope) const;
+  Scope& scope() { return *scope_; }
+  const Frame& frame() const { return *frame_; }
+
+  /// The value as a typed leaf, in the current scope.
+  Result<GraphExpr> materialise(const Value& v);
+  Result<Array<Expr>> intsOf(const Value& v);
+  Value ofExpr(GraphExpr e);
+  /// Emits a call, or evaluates it when it is small and constant.
+  Result<GraphExpr> emit(const GraphCall& call);
+  /// Names captured by a graph from scopes around it, in order of first use.
+  std::vector<std::string> captured(const GraphProto& graph) const;
+  /// A type as declared in the file.
+  Result<Type> declaredType(const ValueInfo& info);
+  Origin originOf(const std::string& node) const;
+
+private:
+  friend class Node;
+  Status checkOperators();
+  Status checkFunctions();
+  Result<Values> convert(const NodeProto& proto, const std::string& name, Scope& scope);
+  Result<Values> inlineFunction(const FunctionProto& f, const NodeProto& call, Values inputs, const std::string& name);
+  const FunctionProto* findFunction(const NodeProto& n) const;
+  Status importInitializers(const GraphProto& graph, Scope& scope);
+  Status declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& params);
+  Result<Expr> dimension(const Dimension& d, const std::string& hint);
+  Status finish(OnnxModel& out, Scope& scope);
+  Error collected() const;
+
+  const ModelProto& model_;
+  TensorSource source_;
+  const OnnxOptions& options_;
+  BlockBuilder builder_;
+  Scope* scope_ = nullptr;
+  const Frame* frame_ = nullptr;
+  std::map<std::string, Var> dims_;
+  std::unordered_map<std::string, const FunctionProto*> functions_;
+  std::vector<Error> errors_;
+  int64_t nodes_ = 0;
+  int depth_ = 0;
+};
+
+/// A name that is an identifier of the notation.
+std::string identifier(const std::string& text, const std::string& otherwise);
+
+} // namespace bevel::onnx

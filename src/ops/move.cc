@@ -1,0 +1,418 @@
+// Operators that move elements: concat, slices, tile, flip, padding, where, triangles, ranges.
+#include "ops/common.h"
+
+namespace bevel::ops {
+
+namespace {
+
+// ---- concat ----------------------------------------------------------------------------------------------------------
+
+Result<Type> concatInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(requireSameDType(call, 0, call.size()));
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  Array<Expr> shape = call.shape(0);
+  Expr total = shape[size_t(axis)];
+  for (size_t i = 1; i < call.size(); ++i) {
+    if (call.rank(i) != shape.size()) return call.invalid("inputs have different ranks");
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (d == size_t(axis)) continue;
+      const Expr& e = call.shape(i)[d];
+      if (provedEqual(context.analyzer, shape[d], e)) continue;
+      BEVEL_CHECK(context.require(eq(shape[d], e), call, "inputs differ in a dimension that is not concatenated"));
+      if (asConst(e)) shape.set(d, e);
+    }
+    total = total + call.shape(i)[size_t(axis)];
+  }
+  shape.set(size_t(axis), asConst(total) ? total : context.analyzer.simplify(total));
+  return tensorOf(call.dtype(0), shape);
+}
+
+Result<TeTensors> concatCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  Analyzer an;
+  std::vector<Expr> starts = {intImm(0)};
+  for (const te::Tensor& t : in) starts.push_back(an.simplify(starts.back() + t.shape()[size_t(axis)]));
+  return TeTensors{te::compute(resultShape(call), "concat", [&](const Array<Var>& i) {
+    auto part = [&](size_t k) {
+      Array<Expr> index = exprs(i);
+      index.set(size_t(axis), Expr(i[size_t(axis)]) - starts[k]);
+      return in[k](index);
+    };
+    Expr e = part(in.size() - 1);
+    for (size_t k = in.size() - 1; k-- > 0;) e = ifThenElse(i[size_t(axis)] < starts[k + 1], part(k), e);
+    return e;
+  })};
+}
+
+Result<HostTensors> concatEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
+  Ints strides = stridesOf(y->shape);
+  int64_t start = 0;
+  for (const Tensor& t : in) {
+    int64_t k = 0;
+    forEachIndex(t->shape, [&](const Ints& index) {
+      copyElement(*y, offsetOf(index, strides) + start * strides[size_t(axis)], *t, k++);
+    });
+    start += t->shape[size_t(axis)];
+  }
+  return HostTensors{y};
+}
+
+// ---- strided_slice ---------------------------------------------------------------------------------------------------
+
+struct Slice {
+  Expr begin, step, extent;
+};
+
+Expr clampExpr(Analyzer& an, const Expr& e, const Expr& lo, const Expr& hi) {
+  if (an.prove(e >= lo) && an.prove(e <= hi)) return e;
+  return an.simplify(max(min(e, hi), lo));
+}
+
+// ONNX's rules: negative bounds count from the end, then both are clamped.
+Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& step) {
+  auto cs = asConst(step);
+  if (!cs) return call.unsupported("a step that only the run knows");
+  if (*cs == 0) return call.invalid("a step of zero");
+  auto fromEnd = [&](const Expr& e) -> Expr {
+    if (auto c = asConst(e)) {
+      constexpr int64_t kFar = int64_t(1) << 40;
+      if (*c >= kFar) return dim;                     // beyond any end
+      if (*c < -kFar) return intImm(-1);              // before any start; clamped below
+      return *c < 0 ? an.simplify(dim + e) : e;
+    }
+    if (an.prove(e >= intImm(0))) return e;
+    return select(e < intImm(0), e + dim, e);
+  };
+  bool far = asConst(end) && *asConst(end) < -(int64_t(1) << 40);
+  Expr b = fromEnd(begin), e = fromEnd(end), zero = intImm(0);
+  Slice s;
+  s.step = step;
+  if (*cs > 0) {
+    s.begin = clampExpr(an, b, zero, dim);
+    e = clampExpr(an, e, zero, dim);
+    Expr n = an.simplify(e - s.begin);
+    if (*cs > 1) n = an.simplify(floordiv(n + intImm(*cs - 1), step));
+    s.extent = an.prove(n >= zero) ? n : an.simplify(max(n, zero));
+  } else {
+    Expr last = an.simplify(dim - 1);
+    s.begin = clampExpr(an, b, intImm(-1), last);
+    e = far ? intImm(-1) : clampExpr(an, e, intImm(-1), last);
+    int64_t size = *cs == INT64_MIN ? INT64_MAX : -*cs;
+    Expr n = an.simplify(s.begin - e);
+    if (size > 1) n = an.simplify(floordiv(n + intImm(std::min<int64_t>(size, int64_t(1) << 40) - 1), intImm(std::min<int64_t>(size, int64_t(1) << 40))));
+    s.extent = an.prove(n >= zero) ? n : an.simplify(max(n, zero));
+  }
+  return s;
+}
+
+Result<std::vector<Slice>> slicesOf(const OpCall& call, Analyzer& an) {
+  size_t rank = call.rank(0);
+  const Array<Expr>&begin = call.values(1), &end = call.values(2);
+  Ints axes = call.ints("axes");
+  if (!call.hasAttr("axes"))
+    for (size_t i = 0; i < begin.size(); ++i) axes.push_back(int64_t(i));
+  bool steps = call.has(3);
+  if (begin.size() != axes.size() || end.size() != axes.size() || (steps && call.values(3).size() != axes.size()))
+    return call.invalid("begin, end, strides and axes have different lengths");
+  BEVEL_CHECK(normalizeAxes(call, axes, rank));
+  std::vector<Slice> out;
+  for (size_t d = 0; d < rank; ++d) out.push_back({intImm(0), intImm(1), call.shape(0)[d]});
+  for (size_t k = 0; k < axes.size(); ++k) {
+    BEVEL_TRY(int64_t axis, normalizeAxis(call, axes[k], rank));
+    Expr step = steps ? call.values(3)[k] : intImm(1);
+    BEVEL_TRY(out[size_t(axis)], sliceOf(call, an, call.shape(0)[size_t(axis)], begin[k], end[k], step));
+  }
+  return out;
+}
+
+Result<Type> sliceInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(std::vector<Slice> slices, slicesOf(call, context.analyzer));
+  Array<Expr> shape;
+  for (const Slice& s : slices) shape.push_back(s.extent);
+  return tensorOf(call.dtype(0), shape);
+}
+
+void assumeDims(Analyzer& an, const Array<Expr>& shape) {
+  for (const Expr& d : shape)
+    for (const NodeRef& v : freeVars(d)) an.bind(cast<VarNode>(v), ConstBound{0, kPosInf});
+}
+
+Result<TeTensors> sliceCompute(const OpCall& call, const TeTensors& in) {
+  Analyzer an;
+  assumeDims(an, in[0].shape());
+  BEVEL_TRY(std::vector<Slice> slices, slicesOf(call, an));
+  Array<Expr> shape;
+  for (const Slice& s : slices) shape.push_back(s.extent);
+  return TeTensors{te::compute(shape, "strided_slice", [&](const Array<Var>& i) {
+    Array<Expr> index;
+    for (size_t d = 0; d < slices.size(); ++d) index.push_back(slices[d].begin + Expr(i[d]) * slices[d].step);
+    return in[0](index);
+  })};
+}
+
+Result<HostTensors> sliceEval(const OpCall& call, const HostTensors& in) {
+  Analyzer an;
+  BEVEL_TRY(std::vector<Slice> slices, slicesOf(call, an));
+  Ints shape, begin, step, strides = stridesOf(in[0]->shape);
+  for (const Slice& s : slices) {
+    shape.push_back(*asConst(s.extent));
+    begin.push_back(*asConst(s.begin));
+    step.push_back(*asConst(s.step));
+  }
+  return HostTensors{gatherHost(in[0], shape, [&](const Ints& i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < shape.size(); ++d) at += (begin[d] + i[d] * step[d]) * strides[d];
+    return at;
+  })};
+}
+
+// ---- tile, flip ------------------------------------------------------------------------------------------------------
+
+Result<Type> tileInfer(const OpCall& call, InferContext& context) {
+  const Array<Expr>& repeats = call.values(1);
+  if (repeats.size() != call.rank(0)) return call.invalid("one repeat a dimension is needed");
+  Array<Expr> shape;
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    if (auto c = asConst(repeats[d]); c && *c < 0) return call.invalid("a repeat is negative");
+    shape.push_back(context.analyzer.simplify(call.shape(0)[d] * repeats[d]));
+  }
+  return tensorOf(call.dtype(0), shape);
+}
+Result<TeTensors> tileCompute(const OpCall& call, const TeTensors& in) {
+  return TeTensors{te::compute(resultShape(call), "tile", [&](const Array<Var>& i) {
+    Array<Expr> index;
+    for (size_t d = 0; d < i.size(); ++d)
+      index.push_back(isConst(call.values(1)[d], 1) ? Expr(i[d]) : floormod(i[d], in[0].shape()[d]));
+    return in[0](index);
+  })};
+}
+Result<HostTensors> tileEval(const OpCall& call, const HostTensors& in) {
+  Ints strides = stridesOf(in[0]->shape);
+  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < i.size(); ++d) at += i[d] % in[0]->shape[d] * strides[d];
+    return at;
+  })};
+}
+
+Result<Type> flipInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  return call.type(0);
+}
+Result<TeTensors> flipCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  return TeTensors{te::compute(in[0].shape(), "flip", [&](const Array<Var>& i) {
+    Array<Expr> index = exprs(i);
+    index.set(size_t(axis), in[0].shape()[size_t(axis)] - 1 - Expr(i[size_t(axis)]));
+    return in[0](index);
+  })};
+}
+Result<HostTensors> flipEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  Ints strides = stridesOf(in[0]->shape);
+  return HostTensors{gatherHost(in[0], in[0]->shape, [&](const Ints& i) {
+    size_t a = size_t(axis);
+    return offsetOf(i, strides) + (in[0]->shape[a] - 1 - 2 * i[a]) * strides[a];
+  })};
+}
+
+// ---- pad -------------------------------------------------------------------------------------------------------------
+
+Result<Type> padInfer(const OpCall& call, InferContext& context) {
+  size_t rank = call.rank(0);
+  const Array<Expr>& pads = call.values(1);
+  if (pads.size() != 2 * rank) return call.invalid(fmt::format("{} pads given for rank {}", pads.size(), rank));
+  std::string mode = call.s("mode");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") return call.invalid("unknown mode " + mode);
+  if (call.has(2) && call.dtype(2) != call.dtype(0)) return call.invalid("the value has another dtype");
+  Array<Expr> shape;
+  for (size_t d = 0; d < rank; ++d) {
+    Expr n = context.analyzer.simplify(call.shape(0)[d] + pads[d] + pads[rank + d]);
+    if (auto c = asConst(n); c && *c < 0) return call.invalid("a dimension becomes negative");
+    if (mode != "constant" && !(isConst(pads[d], 0) && isConst(pads[rank + d], 0)))
+      BEVEL_CHECK(context.require(call.shape(0)[d] > intImm(0), call, "an empty dimension cannot be padded from itself"));
+    shape.push_back(n);
+  }
+  return tensorOf(call.dtype(0), shape);
+}
+
+// Source index of position i - begin for the modes that copy elements; bounces more than once when the pad is longer than
+// the tensor.
+Expr sourceIndex(const std::string& mode, const Expr& i, const Expr& n) {
+  if (mode == "edge") return min(max(i, intImm(0)), n - 1);
+  if (mode == "wrap") return floormod(i, n);
+  Expr period = max((n - 1) * 2, intImm(1)), m = floormod(i, period);
+  return select(m < n, m, period - m);
+}
+
+Result<TeTensors> padCompute(const OpCall& call, const TeTensors& in) {
+  std::string mode = call.s("mode");
+  const Array<Expr>& pads = call.values(1);
+  const te::Tensor& x = in[0];
+  return TeTensors{te::compute(resultShape(call), "pad", [&](const Array<Var>& i) {
+    Array<Expr> index;
+    Expr inside = boolImm(true);
+    for (size_t d = 0; d < x.rank(); ++d) {
+      const Expr &before = pads[d], &after = pads[x.rank() + d], &n = x.shape()[d];
+      if (isConst(before, 0) && isConst(after, 0)) {
+        index.push_back(i[d]);
+        continue;
+      }
+      Expr k = Expr(i[d]) - before;
+      if (mode == "constant") {
+        inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < n));
+        index.push_back(k);
+      } else index.push_back(sourceIndex(mode, k, n));
+    }
+    if (isConst(inside, 1)) return x(index);
+    Expr fill = call.has(2) ? in[2](call.rank(2) == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)}) : constant(x.dtype(), 0);
+    return ifThenElse(inside, x(index), fill);
+  })};
+}
+
+Result<HostTensors> padEval(const OpCall& call, const HostTensors& in) {
+  std::string mode = call.s("mode");
+  Ints pads = *call.constValues(1), shape = in[0]->shape, strides = stridesOf(shape);
+  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) -> int64_t {
+    int64_t at = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t k = i[d] - pads[d], n = shape[d];
+      if (mode == "constant" && (k < 0 || k >= n)) return -1;
+      if (mode == "edge") k = std::min(std::max<int64_t>(k, 0), n - 1);
+      else if (mode == "wrap") k = floorModulo(k, n);
+      else if (mode == "reflect") {
+        while (n > 1 && (k < 0 || k >= n)) k = k < 0 ? -k : 2 * (n - 1) - k;
+        if (n == 1) k = 0;
+      }
+      at += k * strides[d];
+    }
+    return at;
+  }, call.has(2) ? in[2] : nullptr)};
+}
+
+// ---- where -----------------------------------------------------------------------------------------------------------
+
+Result<Type> whereInfer(const OpCall& call, InferContext& context) {
+  if (!call.dtype(0).isBool()) return call.invalid("the condition must be bool");
+  BEVEL_CHECK(requireSameDType(call, 1, 3));
+  BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(1), call.shape(2)));
+  BEVEL_TRY(shape, broadcastShapes(call, context, call.shape(0), shape));
+  return tensorOf(call.dtype(1), shape);
+}
+Result<TeTensors> whereCompute(const OpCall& call, const TeTensors& in) {
+  Array<Expr> shape = resultShape(call);
+  return TeTensors{te::compute(shape, "where", [&](const Array<Var>& i) {
+    return select(readBroadcast(in[0], shape, i), readBroadcast(in[1], shape, i), readBroadcast(in[2], shape, i));
+  })};
+}
+Result<HostTensors> whereEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(in[1]->dtype, hostShape(call));
+  int64_t k = 0;
+  forEachIndex(y->shape, [&](const Ints& i) {
+    const Tensor& from = in[0]->asInt(broadcastOffset(in[0]->shape, i)) ? in[1] : in[2];
+    copyElement(*y, k++, *from, broadcastOffset(from->shape, i));
+  });
+  return HostTensors{y};
+}
+
+// ---- trilu, arange, eye ----------------------------------------------------------------------------------------------
+
+Result<Type> triluInfer(const OpCall& call, InferContext&) {
+  if (call.rank(0) < 2) return call.invalid("at least two dimensions are needed");
+  if (call.values(1).size() != 1) return call.invalid("one diagonal is needed");
+  return call.type(0);
+}
+Result<TeTensors> triluCompute(const OpCall& call, const TeTensors& in) {
+  size_t rank = call.rank(0);
+  Expr k = call.values(1)[0];
+  bool upper = call.i("upper") != 0;
+  return TeTensors{te::compute(in[0].shape(), upper ? "triu" : "tril", [&](const Array<Var>& i) {
+    Expr distance = Expr(i[rank - 1]) - Expr(i[rank - 2]);
+    return select(upper ? distance >= k : distance <= k, in[0](exprs(i)), constant(in[0].dtype(), 0));
+  })};
+}
+Result<HostTensors> triluEval(const OpCall& call, const HostTensors& in) {
+  int64_t k = (*call.constValues(1))[0];
+  bool upper = call.i("upper") != 0;
+  Ints strides = stridesOf(in[0]->shape);
+  return HostTensors{gatherHost(in[0], in[0]->shape, [&](const Ints& i) {
+    int64_t distance = i[i.size() - 1] - i[i.size() - 2];
+    return (upper ? distance >= k : distance <= k) ? offsetOf(i, strides) : int64_t(-1);
+  })};
+}
+
+Result<Type> arangeInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(requireSameDType(call, 0, 2));
+  if (call.rank(0) != 0 || call.rank(1) != 0 || call.values(2).size() != 1) return call.invalid("scalars are expected");
+  return tensorOf(call.dtype(0), call.values(2));
+}
+Result<TeTensors> arangeCompute(const OpCall& call, const TeTensors& in) {
+  return TeTensors{te::compute(call.values(2), "arange", [&](const Array<Var>& i) {
+    DType t = computeType(in[0].dtype());
+    return castTo(in[0].dtype(), widen(in[0]({})) + castTo(t, i[0]) * widen(in[1]({})));
+  })};
+}
+Result<HostTensors> arangeEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(in[0]->dtype, *call.constValues(2));
+  for (int64_t i = 0; i < y->size(); ++i)
+    if (y->dtype.isFloat()) y->setDouble(i, in[0]->asDouble(0) + double(i) * in[1]->asDouble(0));
+    else y->setInt(i, in[0]->asInt(0) + i * in[1]->asInt(0));
+  return HostTensors{y};
+}
+
+Result<Type> eyeInfer(const OpCall& call, InferContext&) {
+  if (call.values(0).size() != 2) return call.invalid("two dimensions are needed");
+  return tensorOf(call.dtypeAttr("dtype"), call.values(0));
+}
+Result<TeTensors> eyeCompute(const OpCall& call, const TeTensors&) {
+  DType t = call.dtypeAttr("dtype");
+  return TeTensors{te::compute(call.values(0), "eye", [&](const Array<Var>& i) {
+    return castTo(t, eq(Expr(i[0]) + intImm(call.i("k")), i[1]));
+  })};
+}
+Result<HostTensors> eyeEval(const OpCall& call, const HostTensors&) {
+  auto y = TensorObject::zeros(call.dtypeAttr("dtype"), *call.constValues(0));
+  for (int64_t i = 0; i < y->shape[0]; ++i) {
+    int64_t j = i + call.i("k");
+    if (j >= 0 && j < y->shape[1]) y->setDouble(i * y->shape[1] + j, 1);
+  }
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_move(OpRegistry& r) {
+  r.add({.name = "concat", .doc = "Tensors one after the other along an axis. ONNX Concat.", .inputs = {{"tensors", InputKind::kVariadic}},
+         .attrs = {intAttr("axis", 0)}, .infer = concatInfer, .compute = concatCompute, .eval = concatEval, .onnx = {{"Concat", 4}},
+         .tests = {"float32[2,3] float32[2,1] axis=1", "int64[2]:int9 int64[0]:int9 int64[3]:int9", "float32[2,2] axis=-1"}});
+  r.add({.name = "strided_slice", .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are clamped. ONNX Slice.",
+         .inputs = {"x", {"begin", InputKind::kShape}, {"end", InputKind::kShape}, {"strides", InputKind::kShape}},
+         .attrs = {intsAttr("axes")}, .infer = sliceInfer, .compute = sliceCompute, .eval = sliceEval,
+         .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]", "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
+                   "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)"}});
+  r.add({.name = "tile", .doc = "The tensor repeated along each axis. ONNX Tile-6.", .inputs = {"x", {"repeats", InputKind::kShape}},
+         .infer = tileInfer, .compute = tileCompute, .eval = tileEval, .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
+  r.add({.name = "flip", .doc = "Elements in reverse order along an axis.", .inputs = {"x"}, .attrs = {intAttr("axis", 0)},
+         .infer = flipInfer, .compute = flipCompute, .eval = flipEval, .tests = {"float32[3,5] axis=-1"}});
+  r.add({.name = "nn.pad", .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode constant,\n"
+                                  "reflect, edge or wrap. ONNX Pad.",
+         .inputs = {"x", {"pads", InputKind::kShape}, {"value", InputKind::kOptional}}, .attrs = {strAttr("mode", "constant")},
+         .infer = padInfer, .compute = padCompute, .eval = padEval,
+         .tests = {"float32[3,4] shape(1,0,0,2)", "float32[3,4] shape(0,-1,2,3) float32[]", "float32[1,4] shape(0,3,0,2) mode=reflect",
+                   "float32[5] shape(7,6) mode=reflect", "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
+  r.add({.name = "where", .doc = "Element of x where the condition holds, else of y, with numpy broadcasting. ONNX Where.",
+         .inputs = {"condition", "x", "y"}, .infer = whereInfer, .compute = whereCompute, .eval = whereEval,
+         .layout = LayoutKind::kAny, .onnx = {{"Where", 9}}, .tests = {"bool[3,1] float32[4] float32[2,1,1]", "bool[] int32[2]:int9 int32[2]:int9"}});
+  r.add({.name = "trilu", .doc = "The upper or lower triangle from diagonal k on; zeros elsewhere. ONNX Trilu.", .inputs = {"x", {"k", InputKind::kShape}},
+         .attrs = {intAttr("upper", 1)}, .infer = triluInfer, .compute = triluCompute, .eval = triluEval,
+         .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
+  r.add({.name = "arange", .doc = "start + i * step for i below count. ONNX Range.", .inputs = {"start", "step", {"count", InputKind::kShape}},
+         .infer = arangeInfer, .compute = arangeCompute, .eval = arangeEval, .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
+  r.add({.name = "eye", .doc = "Ones on diagonal k, zeros elsewhere. ONNX EyeLike.", .inputs = {{"shape", InputKind::kShape}},
+         .attrs = {intAttr("k", 0), dtypeAttr("dtype", kFloat32)}, .infer = eyeInfer, .compute = eyeCompute, .eval = eyeEval,
+         .tests = {"shape(3,4) k=1", "shape(2,2) k=-1 dtype=int32"}});
+}
+
+} // namespace bevel::ops

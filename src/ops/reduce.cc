@@ -1,0 +1,298 @@
+// Reductions over axes: sum, prod, max, min, mean, all, any, argmax, argmin, cumsum.
+//
+// Half and bfloat16 accumulate in fp32. An empty domain gives the identity (sum 0, prod 1, max -inf or the smallest
+// integer); the mean of nothing is NaN, and argmax of nothing is refused.
+#include "ops/common.h"
+
+namespace bevel::ops {
+
+namespace {
+
+enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny };
+
+Kind kindOf(const OpCall& call) {
+  const std::string& n = call.op.name;
+  return n == "sum" ? Kind::kSum : n == "prod" ? Kind::kProd : n == "max" ? Kind::kMax : n == "min" ? Kind::kMin
+         : n == "mean" ? Kind::kMean : n == "all" ? Kind::kAll : Kind::kAny;
+}
+
+Result<Ints> reducedAxes(const OpCall& call) {
+  if (call.hasAttr("axis")) return normalizeAxes(call, call.ints("axis"), call.rank(0));
+  Ints axes;
+  for (size_t i = 0; i < call.rank(0); ++i) axes.push_back(int64_t(i));
+  return axes;
+}
+
+Array<Expr> reducedShape(const Array<Expr>& shape, const Ints& axes, bool keep) {
+  Array<Expr> out;
+  for (size_t i = 0, a = 0; i < shape.size(); ++i)
+    if (a < axes.size() && axes[a] == int64_t(i)) {
+      ++a;
+      if (keep) out.push_back(intImm(1));
+    } else out.push_back(shape[i]);
+  return out;
+}
+
+Result<Type> reduceInfer(const OpCall& call, InferContext&) {
+  BEVEL_TRY(Ints axes, reducedAxes(call));
+  Kind k = kindOf(call);
+  DType t = call.dtype(0);
+  bool logic = k == Kind::kAll || k == Kind::kAny;
+  bool order = k == Kind::kMax || k == Kind::kMin;
+  if (logic != t.isBool() && !(order && t.isBool())) return call.unsupported("is not defined on " + t.str());
+  return tensorOf(t, reducedShape(call.shape(0), axes, call.i("keepdims") != 0));
+}
+
+// Index of the source at a result position and reduction variables.
+Array<Expr> sourceIndex(size_t rank, const Ints& axes, bool keep, const Array<Var>& i, const Array<IterVar>& reduce) {
+  Array<Expr> index;
+  for (size_t d = 0, a = 0, k = 0; d < rank; ++d)
+    if (a < axes.size() && axes[a] == int64_t(d)) {
+      index.push_back(reduce[a++]->var);
+      if (keep) ++k;
+    } else index.push_back(i[k++]);
+  return index;
+}
+
+Expr reduction(Kind k, const Expr& x, const Array<IterVar>& axes) {
+  switch (k) {
+  case Kind::kSum:
+  case Kind::kMean: return te::sum(x, axes);
+  case Kind::kProd: return te::prod(x, axes);
+  case Kind::kMax: return te::max(x, axes);
+  case Kind::kMin: return te::min(x, axes);
+  case Kind::kAll: return te::all(x, axes);
+  case Kind::kAny: return te::any(x, axes);
+  }
+  return x;
+}
+
+Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Ints axes, reducedAxes(call));
+  Kind k = kindOf(call);
+  const te::Tensor& x = in[0];
+  bool keep = call.i("keepdims") != 0, bools = x.dtype().isBool() && (k == Kind::kMax || k == Kind::kMin);
+  Array<Expr> shape = reducedShape(x.shape(), axes, keep);
+  if (axes.empty()) return TeTensors{mapTensor(x, call.op.name, [](Expr e) { return e; })};
+  DType acc = bools ? DType::Int(8) : computeType(x.dtype());
+  te::Tensor total = te::compute(shape, call.op.name, [&](const Array<Var>& i) {
+    Array<IterVar> reduce;
+    for (int64_t a : axes) reduce.push_back(te::reduceAxis(x.shape()[size_t(a)], fmt::format("k{}", a)));
+    return reduction(k, castTo(acc, x(sourceIndex(x.rank(), axes, keep, i, reduce))), reduce);
+  });
+  if (k != Kind::kMean && acc == x.dtype()) return TeTensors{total};
+  Expr n = intImm(1);
+  for (int64_t a : axes) n = n * x.shape()[size_t(a)];
+  return TeTensors{mapTensor(total, call.op.name + "_of", [&](Expr e) { return k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e; }, x.dtype())};
+}
+
+struct Accumulator {
+  double real;
+  int64_t integer;
+};
+
+Accumulator identityOf(Kind k, DType t) {
+  switch (k) {
+  case Kind::kProd:
+  case Kind::kAll: return {1, 1};
+  case Kind::kMax: return {-INFINITY, minValue(t)};
+  case Kind::kMin: return {INFINITY, t.isUInt() && t.bits == 64 ? -1 : maxValue(t)};
+  default: return {0, 0};
+  }
+}
+
+void accumulate(Kind k, Accumulator& a, double x, int64_t i, bool isUnsigned) {
+  auto less = [&](int64_t p, int64_t q) { return isUnsigned ? uint64_t(p) < uint64_t(q) : p < q; };
+  switch (k) {
+  case Kind::kSum:
+  case Kind::kMean: a.real += x; a.integer = int64_t(uint64_t(a.integer) + uint64_t(i)); break;
+  case Kind::kProd: a.real *= x; a.integer = int64_t(uint64_t(a.integer) * uint64_t(i)); break;
+  case Kind::kMax:
+    if (std::isnan(x) || x > a.real) a.real = std::isnan(a.real) ? a.real : x;
+    if (less(a.integer, i)) a.integer = i;
+    break;
+  case Kind::kMin:
+    if (std::isnan(x) || x < a.real) a.real = std::isnan(a.real) ? a.real : x;
+    if (less(i, a.integer)) a.integer = i;
+    break;
+  case Kind::kAll: a.integer = a.integer && i; break;
+  case Kind::kAny: a.integer = a.integer || i; break;
+  }
+}
+
+Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Ints axes, reducedAxes(call));
+  Kind k = kindOf(call);
+  bool isUnsigned = in[0]->dtype.isUInt(), real = in[0]->dtype.isFloat();
+  Ints kept = in[0]->shape;
+  int64_t n = 1;
+  for (int64_t a : axes) {
+    n *= kept[size_t(a)];
+    kept[size_t(a)] = 1;
+  }
+  std::vector<Accumulator> totals(size_t(count(kept)), identityOf(k, in[0]->dtype));
+  int64_t at = 0;
+  forEachIndex(in[0]->shape, [&](const Ints& i) {
+    Accumulator& a = totals[size_t(broadcastOffset(kept, i))];
+    accumulate(k, a, real ? in[0]->asDouble(at) : 0, real ? 0 : in[0]->asInt(at), isUnsigned);
+    ++at;
+  });
+  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
+  for (int64_t i = 0; i < y->size(); ++i) {
+    const Accumulator& a = totals[size_t(i)];
+    if (real) y->setDouble(i, k == Kind::kMean ? a.real / double(n) : a.real);
+    else y->setInt(i, k == Kind::kMean && n ? a.integer / n : a.integer);
+  }
+  return HostTensors{y};
+}
+
+// ---- argmax, argmin --------------------------------------------------------------------------------------------------
+
+Result<Type> argInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_CHECK(context.require(call.shape(0)[size_t(axis)] > intImm(0), call, "the axis is empty"));
+  return tensorOf(kInt64, reducedShape(call.shape(0), {axis}, call.i("keepdims") != 0));
+}
+
+// Pairs (index, value): the better value wins, NaN beats all, and among equals the first (or last) index.
+Combiner argCombiner(DType t, bool largest, bool last) {
+  Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
+  Expr better = largest ? Expr(x) > Expr(y) : Expr(x) < Expr(y), same = eq(x, y);
+  if (t.isFloat()) {
+    Expr nx = callIntrin(Intrin::kIsNan, x), ny = callIntrin(Intrin::kIsNan, y);
+    better = logicalOr(better, logicalAnd(nx, logicalNot(ny)));
+    same = logicalOr(same, logicalAnd(nx, ny));
+  }
+  Expr firstWins = last ? Expr(i) > Expr(j) : Expr(i) < Expr(j);
+  // The identity's index loses against every other.
+  Expr identityIndex = last ? intImm(-1) : intImm(INT64_MAX);
+  Expr left = logicalOr(better, logicalAnd(same, firstWins));
+  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y}, Array<Expr>{select(left, i, j), select(left, x, y)},
+                                  Array<Expr>{identityIndex, largest ? te::lowest(t) : te::highest(t)});
+}
+
+Result<TeTensors> argCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0, largest = call.op.name == "argmax";
+  const te::Tensor& x = in[0];
+  DType t = x.dtype().isBool() ? DType::UInt(8) : computeType(x.dtype());
+  Combiner c = argCombiner(t, largest, last);
+  auto both = te::computeMany(reducedShape(x.shape(), {axis}, keep), call.op.name, [&](const Array<Var>& i) {
+    IterVar k = te::reduceAxis(x.shape()[size_t(axis)], "k");
+    Expr value = castTo(t, x(sourceIndex(x.rank(), {axis}, keep, i, {k})));
+    Array<Expr> source = {castTo(kInt64, k->var), value};
+    return Array<Expr>{te::reduce(c, source, {k}, 0), te::reduce(c, source, {k}, 1)};
+  });
+  return TeTensors{both[0]};
+}
+
+Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool last = call.i("select_last_index") != 0, largest = call.op.name == "argmax", real = in[0]->dtype.isFloat();
+  Ints kept = in[0]->shape, strides = stridesOf(kept);
+  int64_t n = kept[size_t(axis)];
+  kept[size_t(axis)] = 1;
+  auto y = TensorObject::zeros(kInt64, hostShape(call));
+  if (n == 0) return call.invalid("the axis is empty");
+  int64_t at = 0;
+  forEachIndex(kept, [&](const Ints& i) {
+    int64_t start = offsetOf(i, strides), best = 0;
+    auto better = [&](int64_t a, int64_t b) { // element a over element b
+      int64_t oa = start + a * strides[size_t(axis)], ob = start + b * strides[size_t(axis)];
+      if (!real) return largest ? in[0]->asInt(oa) > in[0]->asInt(ob) : in[0]->asInt(oa) < in[0]->asInt(ob);
+      double x = in[0]->asDouble(oa), z = in[0]->asDouble(ob);
+      if (std::isnan(z)) return false;
+      return std::isnan(x) || (largest ? x > z : x < z);
+    };
+    for (int64_t k = 1; k < n; ++k)
+      if (better(k, best) || (last && !better(best, k))) best = k;
+    y->setInt(at++, best);
+  });
+  return HostTensors{y};
+}
+
+// ---- cumsum ----------------------------------------------------------------------------------------------------------
+
+Result<Type> cumInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  return call.type(0);
+}
+
+// One hand-written loop along the axis.
+Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0, product = call.op.name == "cumprod";
+  const te::Tensor& x = in[0];
+  size_t a = size_t(axis);
+  DType acc = computeType(x.dtype());
+  Buffer out = buffer(call.op.name, x.dtype(), x.shape()), running = buffer("running", acc, {intImm(1)});
+  Array<Expr> index;
+  std::vector<Var> loops;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    loops.push_back(var(fmt::format("i{}", d), kInt64));
+    index.push_back(loops.back());
+  }
+  Expr n = x.shape()[a];
+  if (reverse) index.set(a, n - 1 - Expr(loops[a]));
+  Array<Expr> zero = {intImm(0)};
+  Expr state = load(running, zero), value = castTo(acc, x(index));
+  Stmt add = store(running, product ? state * value : state + value, zero);
+  Stmt put = store(out, castTo(x.dtype(), load(running, zero)), index);
+  Stmt body = forLoop(loops[a], n, exclusive ? seq({put, add}) : seq({add, put}));
+  body = seq({store(running, constant(acc, product ? 1 : 0), zero), body});
+  body = make<const AllocNode>(running, body);
+  for (size_t d = x.rank(); d-- > 0;)
+    if (d != a) body = forLoop(loops[d], x.shape()[d], body);
+  return te::externOp({out}, {x}, call.op.name, body);
+}
+
+Result<HostTensors> cumEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0, product = call.op.name == "cumprod";
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  Ints outer = in[0]->shape, strides = stridesOf(outer);
+  int64_t n = outer[size_t(axis)], step = strides[size_t(axis)];
+  outer[size_t(axis)] = std::min<int64_t>(n, 1);
+  forEachIndex(outer, [&](const Ints& i) {
+    double real = product ? 1 : 0;
+    int64_t integer = product ? 1 : 0, start = offsetOf(i, strides);
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t at = start + (reverse ? n - 1 - k : k) * step;
+      auto put = [&] { y->dtype.isFloat() ? y->setDouble(at, real) : y->setInt(at, integer); };
+      if (exclusive) put();
+      if (y->dtype.isFloat()) real = product ? real * in[0]->asDouble(at) : real + in[0]->asDouble(at);
+      else integer = int64_t(product ? uint64_t(integer) * uint64_t(in[0]->asInt(at)) : uint64_t(integer) + uint64_t(in[0]->asInt(at)));
+      if (!exclusive) put();
+    }
+  });
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_reduce(OpRegistry& r) {
+  struct Row { const char *name, *doc; std::vector<std::string> tests; };
+  const std::vector<Row> rows = {
+      {"sum", "Sum. ONNX ReduceSum", {"float32[2,3,4]", "float32[2,3,4] axis=[1,-1] keepdims=1", "float32[2,0,4] axis=[1]", "int32[5]:int9", "float32[] keepdims=1", "float32[2,3] axis=[]"}},
+      {"prod", "Product. ONNX ReduceProd", {"float32[2,3] axis=[0]", "int64[0]:int9"}},
+      {"max", "Largest; NaN wins. ONNX ReduceMax", {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]"}},
+      {"min", "Smallest; NaN wins. ONNX ReduceMin", {"float32[2,3,4] axis=[2]", "int8[7]:int9"}},
+      {"mean", "Arithmetic mean. ONNX ReduceMean", {"float32[2,3,4] axis=[1] keepdims=1", "float16[2,64] axis=[1]"}},
+      {"all", "Whether all hold.", {"bool[2,3] axis=[1]"}},
+      {"any", "Whether any holds.", {"bool[2,3] axis=[1]"}}};
+  for (const Row& row : rows)
+    r.add({.name = row.name, .doc = fmt::format("{}, over the axes named (all by default).", row.doc), .inputs = {"x"},
+           .attrs = {intsAttr("axis"), intAttr("keepdims", 0)}, .infer = reduceInfer, .compute = reduceCompute, .eval = reduceEval,
+           .tests = row.tests});
+  for (const char* name : {"argmax", "argmin"})
+    r.add({.name = name, .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}", name[3] == 'm' && name[4] == 'a' ? "largest" : "smallest", name[4] == 'a' ? "ArgMax" : "ArgMin"),
+           .inputs = {"x"}, .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)}, .infer = argInfer,
+           .compute = argCompute, .eval = argEval, .onnx = {{name[4] == 'a' ? "ArgMax" : "ArgMin"}},
+           .tests = {"float32[3,5] axis=1", "float32[9]:special keepdims=0", "int32[7]:idx5 select_last_index=1"}});
+  for (const char* name : {"cumsum", "cumprod"})
+    r.add({.name = name, .doc = "Running sum or product along an axis. ONNX CumSum.", .inputs = {"x"},
+           .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)}, .infer = cumInfer, .compute = cumCompute,
+           .eval = cumEval, .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
+}
+
+} // namespace bevel::ops
