@@ -1,0 +1,334 @@
+// Softmax and the normalisations. Each is a few tensor expressions that one kernel fuses; variance is never E[x²] - E[x]².
+#include "ops/common.h"
+
+namespace bevel::ops {
+
+namespace {
+
+// ---- softmax, log_softmax --------------------------------------------------------------------------------------------
+
+Result<Type> softmaxInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(requireFloat(call));
+  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  return call.type(0);
+}
+
+Array<Expr> without(const Array<Expr>& all, size_t axis) {
+  Array<Expr> out = all.slice(0, axis);
+  out.append(all.slice(axis + 1, all.size()));
+  return out;
+}
+Array<Expr> inserted(const Array<Expr>& some, size_t axis, Expr e) {
+  Array<Expr> out = some.slice(0, axis);
+  out.push_back(std::move(e));
+  out.append(some.slice(axis, some.size()));
+  return out;
+}
+
+Result<TeTensors> softmaxCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t a = size_t(axis);
+  const te::Tensor& x = in[0];
+  bool logarithm = call.op.name == "nn.log_softmax";
+  DType t = computeType(x.dtype());
+  Array<Expr> outer = without(x.shape(), a);
+  te::Tensor top = te::compute(outer, "softmax_max", [&](const Array<Var>& i) {
+    IterVar k = te::reduceAxis(x.shape()[a], "k");
+    return te::max(castTo(t, x(inserted(exprs(i), a, k->var))), {k});
+  });
+  // A row of -inf alone has no maximum to subtract: 0 keeps the difference defined (the row becomes NaN as 0/0).
+  te::Tensor e = te::compute(x.shape(), "softmax_exp", [&](const Array<Var>& i) {
+    Expr d = castTo(t, x(exprs(i))) - top(without(exprs(i), a));
+    return callIntrin(Intrin::kExp, d);
+  });
+  te::Tensor total = te::compute(outer, "softmax_sum", [&](const Array<Var>& i) {
+    IterVar k = te::reduceAxis(x.shape()[a], "k");
+    return te::sum(e(inserted(exprs(i), a, k->var)), {k});
+  });
+  return TeTensors{te::compute(x.shape(), logarithm ? "log_softmax" : "softmax", [&](const Array<Var>& i) {
+    Array<Expr> o = without(exprs(i), a);
+    if (!logarithm) return castTo(x.dtype(), fdiv(e(exprs(i)), total(o)));
+    return castTo(x.dtype(), castTo(t, x(exprs(i))) - top(o) - callIntrin(Intrin::kLog, total(o)));
+  })};
+}
+
+Result<HostTensors> softmaxEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool logarithm = call.op.name == "nn.log_softmax";
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  Ints outer = y->shape, strides = stridesOf(y->shape);
+  int64_t n = outer[size_t(axis)], step = strides[size_t(axis)];
+  outer[size_t(axis)] = std::min<int64_t>(n, 1);
+  forEachIndex(outer, [&](const Ints& i) {
+    int64_t start = offsetOf(i, strides);
+    double top = -INFINITY, total = 0;
+    for (int64_t k = 0; k < n; ++k) top = std::max(top, in[0]->asDouble(start + k * step));
+    for (int64_t k = 0; k < n; ++k) total += std::exp(in[0]->asDouble(start + k * step) - top);
+    for (int64_t k = 0; k < n; ++k) {
+      double d = in[0]->asDouble(start + k * step) - top;
+      y->setDouble(start + k * step, logarithm ? d - std::log(total) : std::exp(d) / total);
+    }
+  });
+  return HostTensors{y};
+}
+
+// ---- layer_norm, rms_norm: over the last axes ------------------------------------------------------------------------
+
+// Axes from `axis` on are normalised; gamma and beta broadcast to them.
+Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(requireFloat(call));
+  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  for (size_t i = 1; i < call.size(); ++i) {
+    if (!call.has(i)) continue;
+    if (call.rank(i) > call.rank(0)) return call.invalid("a scale or bias has more dimensions than the input");
+    BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(0), call.shape(i)));
+    for (size_t d = 0; d < shape.size(); ++d)
+      BEVEL_CHECK(context.require(eq(shape[d], call.shape(0)[d]), call, "a scale or bias does not broadcast to the input"));
+  }
+  return call.type(0);
+}
+
+Expr extentFrom(const Array<Expr>& shape, size_t axis) {
+  Expr n = intImm(1);
+  for (size_t d = axis; d < shape.size(); ++d) n = n * shape[d];
+  return n;
+}
+
+// Mean over the axes from `axis` on of f(element, outer index).
+te::Tensor meanOver(const te::Tensor& x, size_t axis, const std::string& name, FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
+  DType t = computeType(x.dtype());
+  Array<Expr> outer = x.shape().slice(0, axis);
+  te::Tensor total = te::compute(outer, name + "_sum", [&](const Array<Var>& i) {
+    Array<IterVar> ks;
+    Array<Expr> index = exprs(i);
+    for (size_t d = axis; d < x.rank(); ++d) {
+      ks.push_back(te::reduceAxis(x.shape()[d], fmt::format("k{}", d)));
+      index.push_back(ks.back()->var);
+    }
+    return te::sum(f(castTo(t, x(index)), exprs(i)), ks);
+  });
+  Expr n = castTo(t, extentFrom(x.shape(), axis));
+  return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), n); });
+}
+
+Result<TeTensors> layerNormCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t a = size_t(axis);
+  const te::Tensor& x = in[0];
+  DType t = computeType(x.dtype());
+  bool centred = call.op.name == "nn.layer_norm";
+  te::Tensor mean;
+  if (centred) mean = meanOver(x, a, "mean", [](Expr e, const Array<Expr>&) { return e; });
+  te::Tensor variance = meanOver(x, a, "variance", [&](Expr e, const Array<Expr>& o) {
+    Expr d = centred ? e - mean(o) : e;
+    return d * d;
+  });
+  double epsilon = call.f("epsilon");
+  te::Tensor scale = te::compute(variance.shape(), "inverse", [&](const Array<Var>& i) {
+    Expr v = variance(exprs(i));
+    return fdiv(real(v, 1), callIntrin(Intrin::kSqrt, v + real(v, epsilon)));
+  });
+  te::Tensor y = te::compute(x.shape(), centred ? "layer_norm" : "rms_norm", [&](const Array<Var>& i) {
+    Array<Expr> o = exprs(i).slice(0, a);
+    Expr e = castTo(t, x(exprs(i)));
+    e = (centred ? e - mean(o) : e) * scale(o);
+    if (call.has(1)) e = e * castTo(t, readBroadcast(in[1], x.shape(), i));
+    if (call.has(2)) e = e + castTo(t, readBroadcast(in[2], x.shape(), i));
+    return castTo(x.dtype(), e);
+  });
+  return TeTensors{y};
+}
+
+Result<HostTensors> layerNormEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool centred = call.op.name == "nn.layer_norm";
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  const Ints& shape = in[0]->shape;
+  int64_t n = count(Ints(shape.begin() + axis, shape.end())), rows = n ? y->size() / n : 0;
+  std::vector<double> mean(size_t(rows), 0), inverse(size_t(rows), 0);
+  for (int64_t r = 0; r < rows; ++r) {
+    double m = 0, v = 0;
+    for (int64_t k = 0; k < n && centred; ++k) m += in[0]->asDouble(r * n + k) / double(n);
+    for (int64_t k = 0; k < n; ++k) v += (in[0]->asDouble(r * n + k) - m) * (in[0]->asDouble(r * n + k) - m) / double(n);
+    mean[size_t(r)] = m;
+    inverse[size_t(r)] = 1 / std::sqrt(v + call.f("epsilon"));
+  }
+  int64_t at = 0;
+  forEachIndex(shape, [&](const Ints& i) {
+    double e = (in[0]->asDouble(at) - mean[size_t(at / n)]) * inverse[size_t(at / n)];
+    if (call.has(1)) e *= in[1]->asDouble(broadcastOffset(in[1]->shape, i));
+    if (call.has(2)) e += in[2]->asDouble(broadcastOffset(in[2]->shape, i));
+    y->setDouble(at++, e);
+  });
+  return HostTensors{y};
+}
+
+// ---- batch_norm (inference), instance_norm, group_norm: channels on axis 1 -------------------------------------------
+
+Status requireChannels(const OpCall& call, InferContext& context, size_t first, size_t last) {
+  BEVEL_CHECK(requireFloat(call));
+  if (call.rank(0) < 2) return fail(call.error(ErrorCode::kInvalid, "at least two dimensions are needed"));
+  for (size_t i = first; i < last; ++i) {
+    if (!call.has(i)) continue;
+    if (call.rank(i) != 1) return fail(call.error(ErrorCode::kInvalid, "a vector of the channels is expected"));
+    BEVEL_CHECK(context.require(eq(call.shape(i)[0], call.shape(0)[1]), call, "the channel count differs"));
+  }
+  return {};
+}
+
+Result<Type> batchNormInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(requireChannels(call, context, 1, 5));
+  return call.type(0);
+}
+
+Result<TeTensors> batchNormCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor& x = in[0];
+  DType t = computeType(x.dtype());
+  double epsilon = call.f("epsilon");
+  te::Tensor scale = te::compute({x.shape()[1]}, "bn_scale", [&](const Array<Var>& c) {
+    Expr v = castTo(t, in[4](exprs(c)));
+    return fdiv(castTo(t, in[1](exprs(c))), callIntrin(Intrin::kSqrt, v + real(v, epsilon)));
+  });
+  te::Tensor shift = te::compute({x.shape()[1]}, "bn_shift", [&](const Array<Var>& c) {
+    return castTo(t, in[2](exprs(c))) - castTo(t, in[3](exprs(c))) * scale(exprs(c));
+  });
+  return TeTensors{te::compute(x.shape(), "batch_norm", [&](const Array<Var>& i) {
+    return castTo(x.dtype(), castTo(t, x(exprs(i))) * scale({i[1]}) + shift({i[1]}));
+  })};
+}
+
+Result<HostTensors> batchNormEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  int64_t at = 0;
+  forEachIndex(y->shape, [&](const Ints& i) {
+    int64_t c = i[1];
+    double s = in[1]->asDouble(c) / std::sqrt(in[4]->asDouble(c) + call.f("epsilon"));
+    y->setDouble(at, (in[0]->asDouble(at) - in[3]->asDouble(c)) * s + in[2]->asDouble(c));
+    ++at;
+  });
+  return HostTensors{y};
+}
+
+// Groups of channels, normalised over their channels and all further axes. instance_norm: one channel a group.
+Result<Type> groupNormInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(requireChannels(call, context, 1, 3));
+  auto c = asConst(call.shape(0)[1]);
+  int64_t groups = call.i("num_groups");
+  if (groups < 1 || (c && *c % groups != 0)) return call.invalid("the channels do not divide into the groups");
+  if (!c) return call.unsupported("a symbolic channel count");
+  return call.type(0);
+}
+
+Result<TeTensors> groupNormCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor& x = in[0];
+  DType t = computeType(x.dtype());
+  int64_t groups = call.i("num_groups"), per = *asConst(x.shape()[1]) / groups;
+  double epsilon = call.f("epsilon");
+  Array<Expr> outer = {x.shape()[0], intImm(groups)};
+  Expr n = intImm(per);
+  for (size_t d = 2; d < x.rank(); ++d) n = n * x.shape()[d];
+  auto mean = [&](const char* name, FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
+    te::Tensor total = te::compute(outer, std::string(name) + "_sum", [&](const Array<Var>& i) {
+      Array<IterVar> ks = {te::reduceAxis(intImm(per), "k1")};
+      Array<Expr> index = {i[0], Expr(i[1]) * intImm(per) + Expr(ks[0]->var)};
+      for (size_t d = 2; d < x.rank(); ++d) {
+        ks.push_back(te::reduceAxis(x.shape()[d], fmt::format("k{}", d)));
+        index.push_back(ks.back()->var);
+      }
+      return te::sum(f(castTo(t, x(index)), exprs(i)), ks);
+    });
+    return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), castTo(t, n)); });
+  };
+  te::Tensor m = mean("mean", [](Expr e, const Array<Expr>&) { return e; });
+  te::Tensor v = mean("variance", [&](Expr e, const Array<Expr>& o) {
+    Expr d = e - m(o);
+    return d * d;
+  });
+  return TeTensors{te::compute(x.shape(), "group_norm", [&](const Array<Var>& i) {
+    Array<Expr> o = {i[0], floordiv(i[1], per)};
+    Expr var = v(o);
+    Expr e = fdiv(castTo(t, x(exprs(i))) - m(o), callIntrin(Intrin::kSqrt, var + real(var, epsilon)));
+    return castTo(x.dtype(), e * castTo(t, in[1]({i[1]})) + castTo(t, in[2]({i[1]})));
+  })};
+}
+
+Result<HostTensors> groupNormEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  int64_t channels = y->shape[1], per = channels / call.i("num_groups");
+  int64_t area = count(Ints(y->shape.begin() + 2, y->shape.end())), n = per * area;
+  for (int64_t g = 0; n && g < y->size() / n; ++g) {
+    double m = 0, v = 0;
+    for (int64_t k = 0; k < n; ++k) m += in[0]->asDouble(g * n + k) / double(n);
+    for (int64_t k = 0; k < n; ++k) v += std::pow(in[0]->asDouble(g * n + k) - m, 2) / double(n);
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t c = (g * per + k / area) % channels;
+      y->setDouble(g * n + k, (in[0]->asDouble(g * n + k) - m) / std::sqrt(v + call.f("epsilon")) * in[1]->asDouble(c) + in[2]->asDouble(c));
+    }
+  }
+  return HostTensors{y};
+}
+
+// ---- lrn -------------------------------------------------------------------------------------------------------------
+
+Result<Type> lrnInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(requireFloat(call));
+  if (call.rank(0) < 2 || call.i("size") < 1) return call.invalid("at least two dimensions and a positive size are needed");
+  return call.type(0);
+}
+Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor& x = in[0];
+  DType t = computeType(x.dtype());
+  int64_t size = call.i("size"), before = (size - 1) / 2;
+  te::Tensor squares = te::compute(x.shape(), "lrn_sum", [&](const Array<Var>& i) {
+    IterVar k = te::reduceAxis(intImm(size), "k");
+    Expr c = Expr(i[1]) + Expr(k->var) - intImm(before);
+    Array<Expr> index = exprs(i);
+    index.set(1, c);
+    Expr e = castTo(t, ifThenElse(logicalAnd(c >= intImm(0), c < x.shape()[1]), x(index), constant(x.dtype(), 0)));
+    return te::sum(e * e, {k});
+  });
+  return TeTensors{te::compute(x.shape(), "lrn", [&](const Array<Var>& i) {
+    Expr s = squares(exprs(i));
+    Expr d = bevel::call(Intrin::kPow, {real(s, call.f("bias")) + real(s, call.f("alpha") / double(size)) * s, real(s, call.f("beta"))});
+    return castTo(x.dtype(), fdiv(castTo(t, x(exprs(i))), d));
+  })};
+}
+Result<HostTensors> lrnEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
+  int64_t size = call.i("size"), at = 0;
+  Ints strides = stridesOf(y->shape);
+  forEachIndex(y->shape, [&](const Ints& i) {
+    double s = 0;
+    for (int64_t c = std::max<int64_t>(0, i[1] - (size - 1) / 2); c <= std::min(y->shape[1] - 1, i[1] + size / 2); ++c)
+      s += std::pow(in[0]->asDouble(at + (c - i[1]) * strides[1]), 2);
+    y->setDouble(at, in[0]->asDouble(at) / std::pow(call.f("bias") + call.f("alpha") / double(size) * s, call.f("beta")));
+    ++at;
+  });
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_norm(OpRegistry& r) {
+  for (const char* name : {"nn.softmax", "nn.log_softmax"})
+    r.add({.name = name, .doc = "Softmax (or its logarithm) along an axis, the maximum subtracted first. ONNX Softmax-13, LogSoftmax-13.", .inputs = {"x"},
+           .attrs = {intAttr("axis", -1)}, .infer = softmaxInfer, .compute = softmaxCompute, .eval = softmaxEval, .layout = LayoutKind::kChannelwise,
+           .tests = {"float32[3,7]", "float32[2,3,4] axis=1", "float32[0,3]"}});
+  for (const char* name : {"nn.layer_norm", "nn.rms_norm"})
+    r.add({.name = name, .doc = "Normalises the axes from `axis` on: by mean and variance, or by the mean square alone. ONNX LayerNormalization-17, RMSNormalization-23.",
+           .inputs = {"x", {"scale", InputKind::kOptional}, {"bias", InputKind::kOptional}}, .attrs = {intAttr("axis", -1), floatAttr("epsilon", 1e-5)},
+           .infer = layerNormInfer, .compute = layerNormCompute, .eval = layerNormEval,
+           .tests = {"float32[3,8] float32[8] float32[8]", "float32[2,3,4] float32[3,4] axis=1", "float16[2,16] float16[16] float16[16]"}});
+  r.add({.name = "nn.batch_norm", .doc = "(x - mean) * scale / sqrt(var + epsilon) + bias per channel (axis 1). ONNX BatchNormalization, inference.",
+         .inputs = {"x", "scale", "bias", "mean", "var"}, .attrs = {floatAttr("epsilon", 1e-5)}, .infer = batchNormInfer,
+         .compute = batchNormCompute, .eval = batchNormEval, .tests = {"float32[2,3,4,5] float32[3] float32[3] float32[3] float32[3]:pos"}});
+  r.add({.name = "nn.group_norm", .doc = "Normalises groups of channels over their channels and all further axes; scale and bias per channel.\n"
+                                         "ONNX GroupNormalization, InstanceNormalization.",
+         .inputs = {"x", "scale", "bias"}, .attrs = {required(intAttr("num_groups", 1)), floatAttr("epsilon", 1e-5)}, .infer = groupNormInfer,
+         .compute = groupNormCompute, .eval = groupNormEval, .tests = {"float32[2,6,3,2] float32[6] float32[6] num_groups=3"}});
+  r.add({.name = "nn.lrn", .doc = "x / (bias + alpha/size * sum of squares of neighbouring channels) ^ beta. ONNX LRN.", .inputs = {"x"},
+         .attrs = {required(intAttr("size", 1)), floatAttr("alpha", 1e-4), floatAttr("beta", 0.75), floatAttr("bias", 1)}, .infer = lrnInfer,
+         .compute = lrnCompute, .eval = lrnEval, .onnx = {{"LRN"}}, .tests = {"float32[2,5,3] size=3", "float32[1,5,3] size=4"}});
+}
+
+} // namespace bevel::ops
