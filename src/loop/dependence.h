@@ -32,13 +32,17 @@ std::vector<BlockRealize> childBlocks(const NodeRef& root);
 /// the block), or success. Blocks count by their axes: a loop that binds only spatial axes of blocks carries no
 /// dependence; reduction, scan and opaque axes do, unless `allowReduction`. Statements outside blocks count by their
 /// accesses. Different iterations writing the same element (even the same value) is a dependence.
-/// `enclosing`: loops around this one with their domains, for bounds.
-Status checkParallel(const For& loop, const std::vector<VarRange>& enclosing = {}, bool allowReduction = false);
+/// `enclosing`: loops around this one with their domains, for bounds. `accessedOnlyHere`: buffers allocated outside of the
+/// loop that nothing outside of it touches: one that is private to each iteration (loop/privacy.h) carries no dependence,
+/// for plan_allocations gives every iteration its own.
+Status checkParallel(const For& loop, const std::vector<VarRange>& enclosing = {}, bool allowReduction = false,
+                     const std::vector<Buffer>& accessedOnlyHere = {});
 /// True when executing the loop's iterations in another order, or interleaved with inner loops, keeps the results (over
 /// the reals: reductions count as reorderable).
-Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing = {});
+Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing = {},
+                        const std::vector<Buffer>& accessedOnlyHere = {});
 
-/// Every iteration of one of these loops writes different elements: the block's binding is injective over its spatial axes.
+/// True when the values of the axes are a one to one image of the loops that they use, under the predicate.
 bool isAffineBinding(const BlockRealize& realize, const std::vector<VarRange>& loops);
 
 /// Complete block: the only writer of its outputs in the scope, all axes spatial, reads and writes do not share a buffer.
