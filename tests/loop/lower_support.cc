@@ -1,0 +1,158 @@
+#include "tests/loop/lower_support.h"
+
+#include "arith/analyzer.h"
+#include "ir/printer.h"
+#include "ir/structural.h"
+#include "loop/interpreter.h"
+#include "loop/lower.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bevel::test {
+namespace {
+
+Stmt addPredicate(const Stmt& s, const Expr& predicate) {
+  return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
+    if (!n.is<BlockRealizeNode>()) return n;
+    auto copy = mutableCopy(cast<BlockRealizeNode>(n));
+    copy->predicate = logicalAnd(copy->predicate, predicate);
+    return BlockRealize(copy);
+  }));
+}
+
+template <class F> PrimFunc editLoops(const PrimFunc& f, const std::string& name, F edit) {
+  auto copy = mutableCopy(f);
+  copy->body = cast<StmtNode>(rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
+    const auto* loop = n.as<ForNode>();
+    return loop && loop->var->name == name ? NodeRef(edit(cast<ForNode>(n))) : n;
+  }));
+  return copy;
+}
+
+} // namespace
+
+PrimFunc splitLoop(const PrimFunc& f, const std::string& name, int64_t factor) {
+  return editLoops(f, name, [&](const For& loop) {
+    DType t = loop->var->dtype;
+    Var o = var(name + "_o", t), i = var(name + "_i", t);
+    Expr value = o * factor + i;
+    Stmt body = substitute(loop->body, {{loop->var, value}});
+    auto extent = asConst(loop->extent);
+    if (!extent || *extent % factor != 0) body = addPredicate(body, value < loop->extent);
+    Stmt inner = forLoop(i, constant(t, factor), body);
+    return forLoop(o, floordiv(loop->extent + (factor - 1), factor), inner);
+  });
+}
+
+PrimFunc setLoopKind(const PrimFunc& f, const std::string& name, ForKind kind) {
+  return editLoops(f, name, [&](const For& loop) {
+    auto copy = mutableCopy(loop);
+    copy->forKind = kind;
+    return For(copy);
+  });
+}
+
+PrimFunc setScope(const PrimFunc& f, const std::string& name, const std::string& scope) {
+  BufferMap map;
+  walk(f->body, [&](const NodeRef& n) {
+    const auto* b = n.as<BufferNode>();
+    if (!b || b->name != name) return true;
+    auto copy = make<BufferNode>(*b);
+    copy->scope = scope;
+    map[b->data] = Buffer(copy);
+    return true;
+  });
+  auto copy = mutableCopy(f);
+  copy->body = replaceBuffers(f->body, map);
+  return copy;
+}
+
+std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f, const std::vector<std::pair<std::string, int64_t>>& dims) {
+  std::vector<Ref<TensorObject>> out;
+  uint64_t state = 12345;
+  for (const Buffer& b : f->buffers) {
+    if (!b) continue;
+    std::vector<int64_t> shape;
+    for (const Expr& d : b->shape) {
+      VarMap values;
+      walk(d, [&](const NodeRef& n) {
+        const auto* v = n.as<VarNode>();
+        for (const auto& [name, value] : dims)
+          if (v && v->name == name) values[Var(v)] = constant(v->dtype, value);
+        return true;
+      });
+      auto c = asConst(Analyzer().simplify(substitute(d, values)));
+      shape.push_back(c.value_or(0));
+    }
+    auto t = TensorObject::zeros(b->dtype, shape);
+    for (int64_t i = 0; i < t->size(); ++i) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      int64_t value = int64_t(state >> 60) - 4;
+      if (b->dtype.isFloat()) t->setDouble(i, double(value));
+      else t->setInt(i, value);
+    }
+    out.push_back(t);
+  }
+  return out;
+}
+
+Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f, const std::vector<Ref<TensorObject>>& arguments) {
+  std::vector<Ref<TensorObject>> copies;
+  for (const auto& a : arguments) {
+    auto t = TensorObject::zeros(a->dtype, a->shape);
+    std::memcpy(t->mutableBytes(), a->bytes(), size_t(a->byteSize()));
+    copies.push_back(t);
+  }
+  BEVEL_CHECK(interpret(f, copies));
+  return copies;
+}
+
+std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::string, int64_t>>& dims) {
+  auto arguments = makeArguments(f, dims);
+  auto expected = runCopy(f, arguments);
+  if (!expected) return "the program itself fails: " + expected.error().str() + "\n" + print(f);
+  PrimFunc before = f;
+  for (const LoopPass& pass : lowerPasses()) {
+    auto after = pass.run(before);
+    std::string context = std::string("pass ") + pass.name + "\n# before\n" + print(before);
+    if (!after) return context + "\nfails: " + after.error().str();
+    context += "\n# after\n" + print(*after);
+    auto result = runCopy(*after, arguments);
+    if (!result) return context + "\nthe result cannot run: " + result.error().str();
+    for (size_t i = 0; i < expected->size(); ++i)
+      if (!identical(*(*expected)[i], *(*result)[i])) return context + "\nargument " + std::to_string(i) + " differs";
+    before = *after;
+  }
+  return flatFormFaults(before);
+}
+
+std::string flatFormFaults(const PrimFunc& lowered) {
+  std::string out;
+  auto fault = [&](const std::string& what, const NodeRef& n) { out += what + ": " + print(n) + "\n"; };
+  walk(lowered->body, [&](const NodeRef& n) {
+    if (n.is<BlockRealizeNode>() || n.is<BlockNode>()) fault("a block", n);
+    if (const auto* l = n.as<ForNode>(); l && l->forKind != ForKind::kSerial && l->forKind != ForKind::kParallel) fault("loop kind", n);
+    if (const auto* l = n.as<LoadNode>(); l && (l->indices.size() != 1 || l->indices[0]->dtype.scalar() != kInt64)) fault("load", n);
+    if (const auto* s = n.as<StoreNode>()) {
+      const Expr& i = s->indices[0];
+      if (s->indices.size() != 1 || i->dtype.scalar() != kInt64) fault("store", n);
+      if (i->dtype.isVector() && !i.is<RampNode>()) fault("scattered store", n);
+      if (s->value->dtype.lanes != i->dtype.lanes) fault("lanes of store", n);
+      if (s->predicate && s->predicate->dtype.lanes != i->dtype.lanes) fault("lanes of mask", n);
+      if (s->value->dtype.scalar() != s->buffer->dtype) fault("type of store", n);
+    }
+    if (const auto* b = n.as<BinaryNode>()) {
+      if (b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod) fault("floor division", n);
+      if (!(b->a->dtype == b->b->dtype)) fault("operand types", n);
+    }
+    if (const auto* a = n.as<AllocNode>()) {
+      const std::string& scope = a->buffer->scope;
+      if (scope == "global" ? !attr(a->annotations, "workspace_offset") : scope != "local" && scope != "register") fault("allocation", n);
+    }
+    return true;
+  });
+  return out;
+}
+
+} // namespace bevel::test
