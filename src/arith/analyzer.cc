@@ -65,6 +65,28 @@ void AnalyzerState::bindValue(const Var& var, const Expr& value) {
   }
 }
 
+AnalyzerState::Saved AnalyzerState::save(const std::vector<Var>& vars) const {
+  Saved out;
+  out.vars = vars;
+  for (const Var& v : vars) {
+    auto it = vars_.find(v);
+    if (it != vars_.end()) out.known.emplace_back(v, it->second);
+    for (const Fact& f : facts_)
+      if (f.owner == v.get()) out.facts.push_back(f);
+  }
+  return out;
+}
+
+void AnalyzerState::putBack(const Saved& saved) {
+  for (const Var& v : saved.vars) unbind(v);
+  for (const auto& [v, info] : saved.known) {
+    vars_[v] = info;
+    dataVars_ += info.data;
+  }
+  facts_.insert(facts_.end(), saved.facts.begin(), saved.facts.end());
+  changed();
+}
+
 size_t AnalyzerState::assume(const Expr& condition) {
   size_t depth = assumed_.size();
   std::vector<Fact> found;

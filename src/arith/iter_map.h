@@ -47,13 +47,14 @@ enum class IterMapLevel : uint8_t {
   kInjective,  // one to one; strides may leave holes
 };
 
+using IterRanges = std::vector<std::pair<Var, Range>>;
+
 struct IterMap {
-  std::vector<IterSum> indices;
+  std::vector<IterSum> indices; // each of one piece, or of several when strides leave holes (kInjective)
   std::vector<Expr>
       extents; // of each index: it takes values in base + [0, extent) (densely unless kInjective)
+  IterRanges iters;
 };
-
-using IterRanges = std::vector<std::pair<Var, Range>>;
 
 /// Writes the indices as pieces of the iterators under the predicate (null or true: none; conjunctions of
 /// upper and lower bounds on sums such as `io*32 + ii < n` shrink the fused extent). Fails (kIllegal) with

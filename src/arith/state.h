@@ -46,6 +46,14 @@ public:
   void bindValue(const Var& var, const Expr& value);
   void bindBound(const Var& var, ConstBound bound);
   void unbind(const Var& var);
+  /// What is known of some variables, to be put back later.
+  struct Saved {
+    std::vector<std::pair<Var, VarInfo>> known;
+    std::vector<Var> vars;
+    std::vector<Fact> facts;
+  };
+  Saved save(const std::vector<Var>& vars) const;
+  void putBack(const Saved& saved);
   size_t assume(const Expr& condition); // returns the depth to restore
   void restore(size_t depth);
 
