@@ -5,6 +5,8 @@
 #include "runtime/tensor.h"
 
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <unordered_map>
 
 namespace bevel::rt {
@@ -77,7 +79,15 @@ Status PackedFunction::call(const bevel_ctx* ctx, const bevel_value* args, int32
     plain[size_t(i)] = wrapped.back().raw();
   }
   bevel_value raw = {BEVEL_NONE, 0, {}};
-  int32_t status = function(ctx, self_, plain.empty() ? args : plain.data(), numArgs, &raw);
+  int32_t status;
+  try { // a function in C++ may throw; between it and the caller may lie compiled code, which cannot be
+        // unwound
+    status = function(ctx, self_, plain.empty() ? args : plain.data(), numArgs, &raw);
+  } catch (const std::bad_alloc&) {
+    status = fail(BEVEL_ERROR_MEMORY, "out of memory");
+  } catch (const std::exception& e) {
+    status = fail(BEVEL_ERROR_INTERNAL, "%s", e.what());
+  }
   *result = Value::adopt(raw);
   if (status) {
     result->clear();

@@ -22,8 +22,8 @@ static void pause() {
 #endif
 }
 
-/// Spins until done() or about 100 microseconds went by; whether done. First it looks often, then it pauses, then it
-/// yields: where the thread that it waits for shares its processor, only that lets the other go on.
+/// Spins until done() or about 100 microseconds went by; whether done. First it looks often, then it pauses,
+/// then it yields: where the thread that it waits for shares its processor, only that lets the other go on.
 template <class Done, class KeepOn> static bool spin(Done done, KeepOn keepOn) {
   using Clock = std::chrono::steady_clock;
   for (int i = 0; i < 256; ++i) // a pause takes 40 ns and more

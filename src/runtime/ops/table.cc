@@ -1,10 +1,17 @@
 // The list of the runtime's own packed functions.
 #include "runtime/ops/table.h"
 
+#include "runtime/ops/entries.h"
+
 namespace bevel::rt {
 
 std::span<const PackedEntry> packedTable() {
-  return {};
+  static const PackedEntry kTable[] = {
+#define BEVEL_PACKED(name, function) {name, function},
+#include "runtime/ops/table.inc"
+#undef BEVEL_PACKED
+  };
+  return kTable;
 }
 
 } // namespace bevel::rt
