@@ -1,0 +1,156 @@
+// The pass runner.
+#include "ir/pass.h"
+
+#include "base/file.h"
+#include "ir/build.h"
+#include "ir/constants.h"
+#include "ir/printer.h"
+#include "ir/structural.h"
+#include "ir/verify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+// Lifts f to modules: functions of kind N are rewritten, the rest stays.
+template <class N, class F> Pass lifted(std::string name, std::string doc, F f) {
+  auto run = [f = std::move(f)](const Module& m) -> Result<Module> {
+    Ref<ModuleNode> copy;
+    for (size_t i = 0; i < m->functions.size(); ++i) {
+      if (!m->functions[i].template is<N>()) continue;
+      auto before = cast<N>(m->functions[i]);
+      auto after = f(before, m);
+      if (!after) return fail(std::move(after.error()).note("in function '" + m->names[i]->name + "'"));
+      if (*after == before) continue;
+      if (!copy) copy = mutableCopy(m);
+      copy->functions.set(i, *after);
+    }
+    return copy ? Module(copy) : m;
+  };
+  return {std::move(name), std::move(doc), std::move(run)};
+}
+
+bool named(const std::vector<Pass>& passes, const std::string& name) {
+  return std::any_of(passes.begin(), passes.end(), [&](const Pass& p) { return p.name == name; });
+}
+
+Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
+  std::string list;
+  for (const Pass& p : passes) list += (list.empty() ? "" : ", ") + p.name;
+  return Error(ErrorCode::kUsage, "there is no pass '" + std::string(name) + "'")
+      .help("the passes are: " + list);
+}
+
+Status dump(const PassOptions& options, size_t index, const std::string& name, const Module& m) {
+  if (options.dumpDir.empty()) return {};
+  std::error_code failed;
+  std::filesystem::create_directories(options.dumpDir, failed);
+  if (failed)
+    return fail(ErrorCode::kIo, "cannot make the folder " + options.dumpDir + ": " + failed.message());
+  return writeModule(fmt::format("{}/{:02}_{}.txt", options.dumpDir, index, name), m);
+}
+
+void show(const PassOptions& options, const std::string& title, const Module& m) {
+  std::string text = print(m);
+  if (options.print) return options.print(title, text);
+  fmt::print(stderr, "# {}\n{}\n", title, text);
+}
+
+} // namespace
+
+Pass primFuncPass(std::string name, std::string doc,
+                  std::function<Result<PrimFunc>(const PrimFunc&, const Module&)> f) {
+  return lifted<PrimFuncNode>(std::move(name), std::move(doc), std::move(f));
+}
+Pass functionPass(std::string name, std::string doc,
+                  std::function<Result<Function>(const Function&, const Module&)> f) {
+  return lifted<FunctionNode>(std::move(name), std::move(doc), std::move(f));
+}
+Pass primFuncPass(std::string name, std::string doc, std::function<Result<PrimFunc>(const PrimFunc&)> f) {
+  return lifted<PrimFuncNode>(std::move(name), std::move(doc),
+                              [f = std::move(f)](const PrimFunc& x, const Module&) { return f(x); });
+}
+Pass functionPass(std::string name, std::string doc, std::function<Result<Function>(const Function&)> f) {
+  return lifted<FunctionNode>(std::move(name), std::move(doc),
+                              [f = std::move(f)](const Function& x, const Module&) { return f(x); });
+}
+
+Pass sequence(std::string name, std::string doc, std::vector<Pass> passes) {
+  auto run = [passes = std::move(passes)](const Module& m) -> Result<Module> {
+    Module current = m;
+    for (const Pass& p : passes) {
+      auto next = p.run(current);
+      if (!next) return fail(std::move(next.error()).note("in pass '" + p.name + "'"));
+      current = std::move(*next);
+    }
+    return current;
+  };
+  return {std::move(name), std::move(doc), std::move(run)};
+}
+
+Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const PassOptions& options) {
+  for (const std::string& name : options.disabled)
+    if (!named(passes, name)) return fail(unknownPass(passes, name));
+  if (!options.stopAfter.empty() && !named(passes, options.stopAfter))
+    return fail(unknownPass(passes, options.stopAfter));
+  BEVEL_CHECK(dump(options, 0, "input", module));
+  if (options.verifyEach)
+    if (auto ok = verify(module); !ok)
+      return fail(std::move(ok.error()).note("in the input, before any pass"));
+  size_t index = 0;
+  for (const Pass& pass : passes) {
+    ++index;
+    bool off =
+        std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
+    if (!off) {
+      auto start = std::chrono::steady_clock::now();
+      Result<Module> next = pass.run(module);
+      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (!next) return fail(std::move(next.error()).note("in pass '" + pass.name + "'"));
+      bool look = options.printChanged || options.timings;
+      bool changed = look && !(*next == module) && !structuralEqual(*next, module);
+      module = std::move(*next);
+      if (options.timings) options.timings->push_back({pass.name, seconds, changed});
+      if (options.printChanged && changed) show(options, "after " + pass.name, module);
+      if (options.verifyEach)
+        if (auto ok = verify(module); !ok)
+          return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
+      BEVEL_CHECK(dump(options, index, pass.name, module));
+    }
+    if (pass.name == options.stopAfter) break;
+  }
+  return module;
+}
+
+std::string timingTable(const std::vector<PassTiming>& timings) {
+  size_t width = 4;
+  double total = 0;
+  for (const PassTiming& t : timings) width = std::max(width, t.name.size()), total += t.seconds;
+  std::string out = fmt::format("{:<{}}  {:>10}  {:>5}\n", "pass", width, "ms", "share");
+  for (const PassTiming& t : timings)
+    out += fmt::format("{:<{}}  {:>10.3f}  {:>4.0f}%{}\n", t.name, width, t.seconds * 1e3,
+                       total > 0 ? 100 * t.seconds / total : 0, t.changed ? "" : "  unchanged");
+  return out + fmt::format("{:<{}}  {:>10.3f}\n", "all", width, total * 1e3);
+}
+
+Result<std::vector<Pass>> selectPasses(const std::vector<Pass>& known, std::string_view text) {
+  std::vector<Pass> out;
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    std::string_view name = text.substr(0, comma);
+    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+    auto found = std::find_if(known.begin(), known.end(), [&](const Pass& p) { return p.name == name; });
+    if (found == known.end()) return fail(unknownPass(known, name));
+    out.push_back(*found);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return out;
+}
+
+} // namespace bevel

@@ -1,0 +1,226 @@
+// Verification of tensor programs.
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/verify_impl.h"
+
+namespace bevel::detail {
+
+void Verifier::defineBuffer(const Buffer& b, const RefBase& node) {
+  if (!b || !b->data) return error(node, "a buffer is missing");
+  define(b->data, ("buffer '" + b->name + "'").c_str());
+}
+
+void Verifier::primFunc(const PrimFuncNode& f) {
+  NodeRef node(&f);
+  if (f.params.size() != f.buffers.size())
+    return error(node, "a tensor program has one buffer (or null) for each parameter");
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const Var& p = f.params[i];
+    define(p, "a parameter");
+    if (!p || !f.buffers[i]) continue;
+    if (!p->dtype.isHandle()) error(node, "parameter '" + p->name + "' has a buffer, but is no handle");
+    if (f.buffers[i]->data && !(f.buffers[i]->data == p)) defineBuffer(f.buffers[i], node);
+  }
+  for (const Buffer& b : f.buffers) {
+    if (!b) continue;
+    for (const auto* list : {&b->shape, &b->strides})
+      for (const Expr& e : *list) bindFree(e);
+    bindFree(b->elemOffset);
+    bufferLayout(b, node);
+  }
+  if (!f.body) return error(node, "the body is missing");
+  stmt(f.body, node);
+}
+
+void Verifier::forLoop(const ForNode& n) {
+  NodeRef node(&n);
+  expr(n.min, node), expr(n.extent, node);
+  if (!n.var || !n.min || !n.extent) return error(node, "a loop needs a variable, a start and an extent");
+  DType t = n.var->dtype;
+  if (!t.isInteger() || t.isVector()) error(node, "a loop variable is an integer, not " + t.str());
+  if (n.min->dtype != t || n.extent->dtype != t)
+    error(node, "loop '" + n.var->name + "' is " + t.str() + ", its range " + n.min->dtype.str() + " and " +
+                    n.extent->dtype.str());
+  if ((n.forKind == ForKind::kThreadBinding) == n.thread.empty())
+    error(node, "a loop has a thread exactly when it is bound to one");
+  size_t scope = mark();
+  define(n.var, ("loop variable '" + n.var->name + "'").c_str());
+  loopLevel_[n.var.get()] = level_;
+  auto lo = bounds(n.min), extent = bounds(n.extent);
+  int64_t last = 0;
+  bool empty = extent && extent->max <= 0;
+  if (lo && extent && !empty && !__builtin_add_overflow(lo->max, extent->max - 1, &last))
+    ranges_[n.var.get()] = {lo->min, last};
+  conditional_ += empty;
+  stmt(n.body, node);
+  conditional_ -= empty;
+  leave(scope);
+}
+
+void Verifier::store(const StoreNode& n) {
+  NodeRef node(&n);
+  conditional_ += bool(n.predicate);
+  indices(n.buffer, n.indices, node);
+  conditional_ -= bool(n.predicate);
+  expr(n.value, node);
+  if (!n.buffer || !n.value) return;
+  int lanes = n.indices.empty() || !n.indices.back() ? 1 : n.indices.back()->dtype.lanes;
+  DType expected = n.buffer->dtype.withLanes(n.buffer->dtype.lanes * lanes);
+  if (n.value->dtype != expected)
+    error(node,
+          "a value of type " + n.value->dtype.str() + " is stored where " + expected.str() + " is expected");
+  if (!n.predicate) return;
+  expr(n.predicate, node);
+  if (n.predicate->dtype != DType::Bool(lanes))
+    error(node, "the predicate of a store has one bool for each lane, not " + n.predicate->dtype.str());
+}
+
+void Verifier::realize(const BlockRealizeNode& n) {
+  NodeRef node(&n);
+  if (!n.block) return error(node, "a block is missing");
+  if (n.values.size() != n.block->iters.size())
+    error(node, "block '" + n.block->name + "' has " + std::to_string(n.block->iters.size()) + " axes, but " +
+                    std::to_string(n.values.size()) + " values are given");
+  for (size_t i = 0; i < n.values.size(); ++i) {
+    expr(n.values[i], node);
+    if (!n.values[i] || i >= n.block->iters.size() || !n.block->iters[i] || !n.block->iters[i]->var) continue;
+    const IterVarNode& iter = *n.block->iters[i];
+    if (iter.var->dtype != n.values[i]->dtype)
+      error(node, "axis '" + iter.var->name + "' is " + iter.var->dtype.str() + ", its value " +
+                      n.values[i]->dtype.str());
+  }
+  condition(n.predicate, node, "the condition of a block");
+  bool guarded = n.predicate && !isConst(n.predicate, 1);
+  conditional_ += guarded;
+  block(*n.block);
+  conditional_ -= guarded;
+}
+
+void Verifier::block(const BlockNode& b) {
+  NodeRef node(&b);
+  if (!blocks_.insert(b.name).second)
+    error(node, "two blocks are named '" + b.name + "'", "a block is its name; choose another");
+  size_t scope = mark();
+  for (const IterVar& i : b.iters) {
+    if (!i || !i->domain || !i->var) {
+      error(node, "an axis of block '" + b.name + "' is incomplete");
+      continue;
+    }
+    expr(i->domain->min, node), expr(i->domain->extent, node);
+    if (!i->domain->min || !i->domain->extent) continue;
+    if (i->var->dtype != i->domain->extent->dtype || i->var->dtype != i->domain->min->dtype)
+      error(node, "axis '" + i->var->name + "' and its domain have different types");
+    auto lo = bounds(i->domain->min), extent = bounds(i->domain->extent);
+    int64_t last = 0;
+    if (lo && extent && extent->max > 0 && !__builtin_add_overflow(lo->max, extent->max - 1, &last))
+      ranges_[i->var.get()] = {lo->min, last};
+  }
+  for (const IterVar& i : b.iters)
+    if (i && i->var) define(i->var, ("axis '" + i->var->name + "'").c_str());
+  int savedIsolation = isolation_;
+  ++level_;
+  if (!b.iters.empty()) isolation_ = level_;
+  for (const Buffer& a : b.allocs) {
+    defineBuffer(a, node);
+    if (a) bufferLayout(a, node);
+  }
+  for (const MatchBuffer& m : b.matches) {
+    if (!m || !m->source || !m->buffer) {
+      error(node, "a view is incomplete");
+      continue;
+    }
+    region(*m->source);
+    defineBuffer(m->buffer, node);
+    for (const auto* list : {&m->buffer->shape, &m->buffer->strides})
+      for (const Expr& e : *list) bindFree(e);
+    bindFree(m->buffer->elemOffset);
+    bufferLayout(m->buffer, node);
+  }
+  for (const auto* list : {&b.reads, &b.writes})
+    for (const BufferRegion& r : *list) r ? region(*r) : error(node, "a region is missing");
+  if (b.init) stmt(b.init, node);
+  stmt(b.body, node);
+  --level_;
+  isolation_ = savedIsolation;
+  leave(scope);
+}
+
+void Verifier::stmt(const Stmt& s, const RefBase& parent) {
+  if (full()) return;
+  if (!s) return error(parent, "a statement is missing");
+  size_t scope = mark();
+  switch (s->kind) {
+  case Kind::kStore:
+    return store(*s.as<StoreNode>());
+  case Kind::kSeq:
+    if (s.as<SeqNode>()->stmts.size() < 2) error(s, "a sequence has at least two statements");
+    for (const Stmt& x : s.as<SeqNode>()->stmts) {
+      if (x.is<SeqNode>()) error(s, "sequences do not nest", "build them with seq()");
+      stmt(x, s);
+    }
+    return;
+  case Kind::kIf: {
+    auto& n = *s.as<IfNode>();
+    condition(n.condition, s, "the condition of an 'if'");
+    ++conditional_;
+    stmt(n.thenBody, s);
+    if (n.elseBody) stmt(n.elseBody, s);
+    --conditional_;
+    return;
+  }
+  case Kind::kFor:
+    return forLoop(*s.as<ForNode>());
+  case Kind::kWhile:
+    condition(s.as<WhileNode>()->condition, s, "the condition of a 'while'");
+    ++conditional_;
+    stmt(s.as<WhileNode>()->body, s);
+    --conditional_;
+    return;
+  case Kind::kLetStmt: {
+    auto& n = *s.as<LetStmtNode>();
+    expr(n.value, s);
+    define(n.var, n.var ? ("variable '" + n.var->name + "'").c_str() : "a variable");
+    if (n.var && n.value && n.var->dtype != n.value->dtype)
+      error(s, "variable '" + n.var->name + "' is " + n.var->dtype.str() + ", its value " +
+                   n.value->dtype.str());
+    if (n.value)
+      if (auto range = bounds(n.value)) ranges_[n.var.get()] = *range;
+    stmt(n.body, s);
+    return leave(scope);
+  }
+  case Kind::kEvaluate:
+    return expr(s.as<EvaluateNode>()->value, s);
+  case Kind::kAlloc: {
+    auto& n = *s.as<AllocNode>();
+    if (n.buffer) bufferLayout(n.buffer, s);
+    defineBuffer(n.buffer, s);
+    stmt(n.body, s);
+    return leave(scope);
+  }
+  case Kind::kDeclBuffer: {
+    auto& n = *s.as<DeclBufferNode>();
+    bufferUse(n.buffer, s);
+    if (n.buffer) bufferLayout(n.buffer, s);
+    return stmt(n.body, s);
+  }
+  case Kind::kAttrStmt: {
+    auto& n = *s.as<AttrStmtNode>();
+    if (auto* iter = n.node.as<IterVarNode>(); iter && iter->var && !visible(iter->var.get()))
+      define(iter->var, "the axis of an attribute");
+    if (n.node.is<ExprNode>()) expr(cast<ExprNode>(n.node), s);
+    if (n.value.is<ExprNode>()) expr(cast<ExprNode>(n.value), s);
+    stmt(n.body, s);
+    return leave(scope);
+  }
+  case Kind::kAssert:
+    return condition(s.as<AssertNode>()->condition, s, "the condition of an assertion");
+  case Kind::kBlockRealize:
+    return realize(*s.as<BlockRealizeNode>());
+  case Kind::kBlock:
+    return error(s, "block '" + s.as<BlockNode>()->name + "' has no values for its axes");
+  default:
+    return error(s, "unexpected statement");
+  }
+}
+
+} // namespace bevel::detail
