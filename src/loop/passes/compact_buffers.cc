@@ -127,8 +127,19 @@ private:
     bool overLoops = usesAnyVar(e, [&](const VarNode* v) {
       return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->var.get() == v; });
     });
-    if (overLoops || !isPureIndex(e) || !analyzer.prove(e <= whole) || analyzer.proveEqual(e, whole)) return nullptr;
+    if (overLoops || !isPureIndex(e) || hasMinMax(e) || !analyzer.prove(e <= whole) || analyzer.proveEqual(e, whole)) return nullptr;
     return e;
+  }
+
+  /// A bound that could not be decided: seldom less than the whole.
+  static bool hasMinMax(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const NodeRef& n) {
+      const auto* b = n.as<BinaryNode>();
+      found |= b && (b->op == BinaryOp::kMin || b->op == BinaryOp::kMax);
+      return !found;
+    });
+    return found;
   }
 
   std::unordered_map<Var, Shrunk, RefHash> shrunk_;

@@ -6,8 +6,9 @@
 //                B[io*32 + ii] = …                                  for ii in T.vectorized(32):
 //                                                                     if T.likely(io*32 + ii < 100): B[io*32 + ii] = …
 //
-// Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere it costs
-// less than a second copy of the code. Conditions on several loops are taken one loop at a time, innermost first.
+// Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere it costs less
+// than a second copy of the code. Outer loops come first, then the loops of each part. Where the condition guards all
+// that a loop does, it becomes the loop's bound instead.
 #include "arith/linear.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
@@ -42,7 +43,7 @@ bool isLikely(const Expr& condition) {
 class ConditionSolver {
 public:
   ConditionSolver(const For& loop, Analyzer& analyzer) : loop_(loop), analyzer_(analyzer), deepest_(loopDepth(loop->body)) {}
-  bool found = false;
+  bool found = false, exact = true;
   IntSet set = IntSet::everything();
   std::vector<Expr> solved; // the conjuncts
 
@@ -69,8 +70,14 @@ private:
     auto overInner = [&](const Expr& e) { return e && usesAnyVar(e, [&](const VarNode* v) { return relax.contains(Var(v)); }); };
     if (overInner(interval->set.min) || overInner(interval->set.max)) return;
     set = intersectSet(set, interval->set, analyzer_);
+    // Relaxed over inner loops, a solution holds for all of them: outside of it some inner iteration may still run.
+    exact &= interval->exact && !usesRelaxed(c, relax);
     solved.push_back(c);
     found = true;
+  }
+
+  static bool usesRelaxed(const Expr& c, const IntSetMap& relax) {
+    return usesAnyVar(c, [&](const VarNode* v) { return relax.contains(Var(v)); });
   }
 
   const For& loop_;
@@ -85,21 +92,27 @@ public:
 
 private:
   NodeRef visit(const NodeRef& node) override {
-    NodeRef out = ContextRewriter::visit(node);
-    const auto* loop = out ? out.as<ForNode>() : nullptr;
-    if (!loop || loop->forKind != ForKind::kSerial || countStatements(loop->body) > kMaxStatements) return out;
-    if (isConst(loop->extent, 1)) return out;
-    ConditionSolver solver{For(loop), analyzer};
-    solver.visit(loop->body, 0);
-    return solver.found ? split(For(loop), solver) : out;
+    if (node.is<ForNode>() && !settled_.contains(node.get())) {
+      For loop = cast<ForNode>(node);
+      bool small = countStatements(loop->body) <= kMaxStatements;
+      if (loop->forKind == ForKind::kSerial && small && !isConst(loop->extent, 1)) {
+        ConditionSolver solver{loop, analyzer};
+        solver.visit(loop->body, 0);
+        if (solver.found)
+          if (Stmt parts = split(loop, solver)) return ContextRewriter::visit(parts);
+      }
+    }
+    return ContextRewriter::visit(node);
   }
 
-  NodeRef split(const For& loop, const ConditionSolver& solver) {
+  /// The parts, or null when the loop stays as it is.
+  Stmt split(const For& loop, const ConditionSolver& solver) {
     Expr lo = loop->min, end = analyzer.simplify(loop->min + loop->extent);
     auto clamp = [&](const Expr& e, const Expr& low) { return analyzer.simplify(min(max(e, low), end)); };
     Expr first = solver.set.min ? clamp(solver.set.min, lo) : lo;
     Expr last = solver.set.max ? clamp(solver.set.max + 1, first) : end;
-    if (analyzer.prove(last <= first)) return loop; // nothing in the main part
+    if (analyzer.prove(last <= first)) return nullptr; // nothing in the main part
+    bool onlyThere = solver.exact && doesNothingElse(loop->body, solver.solved);
     std::vector<Stmt> out;
     auto part = [&](const Expr& from, const Expr& to, Stmt body) {
       Expr extent = analyzer.simplify(to - from);
@@ -109,12 +122,26 @@ private:
       copy->extent = extent;
       copy->body = std::move(body);
       out.push_back(out.empty() ? Stmt(copy) : freshen(Stmt(copy)));
+      settled_.insert(out.back().get());
+      keep_.push_back(out.back());
     };
-    part(lo, first, loop->body);
+    if (!onlyThere) part(lo, first, loop->body);
     part(first, last, withoutConditions(loop->body, solver.solved));
-    part(last, end, loop->body);
+    if (!onlyThere) part(last, end, loop->body);
     return seq(out);
   }
+
+  /// The body is, below loops, one If over some of the conditions: outside of the solution nothing runs.
+  static bool doesNothingElse(const Stmt& body, const std::vector<Expr>& solved) {
+    if (const auto* f = body.as<ForNode>()) return doesNothingElse(f->body, solved);
+    const auto* s = body.as<IfNode>();
+    if (!s || s->elseBody) return false;
+    std::vector<Expr> tested = conjuncts(s->condition);
+    return std::all_of(solved.begin(), solved.end(), [&](const Expr& c) { return std::find(tested.begin(), tested.end(), c) != tested.end(); });
+  }
+
+  std::unordered_set<const Node*> settled_; // loops that are parts already
+  std::vector<Stmt> keep_;                  // … kept alive, for they are known by address
 
   static Stmt withoutConditions(const Stmt& body, const std::vector<Expr>& solved) {
     return cast<StmtNode>(rewrite(body, [&](const NodeRef& n) -> NodeRef {

@@ -116,6 +116,11 @@ bool readsWhatItWrites(const Expr& condition, const Stmt& body) {
 } // namespace
 
 Stmt Vectorizer::ifOf(const If& s) {
+  // What is the same for all lanes stays an If around the masked rest.
+  std::vector<Expr> uniform, varying;
+  for (const Expr& c : conjuncts(s->condition)) (varies(c) ? varying : uniform).push_back(c);
+  if (!s->elseBody && !uniform.empty() && !varying.empty())
+    return ifOf(make<const IfNode>(conjunction(uniform), make<const IfNode>(conjunction(varying), s->thenBody)));
   Expr c = condition(s->condition);
   if (!c) return nullptr;
   if (!c->dtype.isVector()) {

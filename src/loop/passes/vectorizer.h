@@ -31,6 +31,7 @@ private:
   Expr expr(const Expr& e);
   Expr index(const Expr& e);
   Expr load(const Load& l);
+  Expr uniformLoad(const Load& l, const Expr& at, const Expr& mask);
   Expr callOf(const Call& c);
   Expr ifThenElse(const Call& c);
   Expr binaryOf(const Binary& b);

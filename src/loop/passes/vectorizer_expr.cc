@@ -21,6 +21,14 @@ bool mayTrap(const Expr& e) {
   return found;
 }
 
+/// A mask `Ramp(0, s, n) < Broadcast(d)`: some lane is on exactly when the first one is.
+bool firstLaneDecides(const Expr& mask) {
+  const auto* c = mask.as<BinaryNode>();
+  const auto* r = c && c->op == BinaryOp::kLt ? c->a.as<RampNode>() : nullptr;
+  auto stride = r ? asConst(r->stride) : std::nullopt;
+  return stride && *stride > 0 && isConst(r->base, 0) && uniformValue(c->b);
+}
+
 /// Maths that works lane by lane.
 bool isElementwise(Intrin op) {
   switch (op) {
@@ -96,13 +104,23 @@ Expr Vectorizer::load(const Load& l) {
   Expr at = index(l->indices[0]);
   if (!at || l->buffer->dtype.lanes != 1) return nullptr;
   Expr on = mask();
-  if (!at->dtype.isVector() && on) {
-    // The same element for all lanes, perhaps none of them on: plain when it exists in any case.
-    Expr inside = logicalAnd(at >= constant(at->dtype, 0), at < castTo(at->dtype, l->buffer->shape[0]));
-    if (analyzer_.prove(inside)) on = nullptr;
-    else at = make<const BroadcastNode>(at, lanes_);
-  }
+  if (!at->dtype.isVector() && on) return uniformLoad(l, at, on);
   return make<const LoadNode>(l->buffer, Array<Expr>{at}, at->dtype.isVector() ? on : nullptr);
+}
+
+/// The same element for all lanes, of which perhaps none is on: a plain load where the element exists in any case, or a lane is
+/// known to be on.
+Expr Vectorizer::uniformLoad(const Load& l, const Expr& at, const Expr& on) {
+  Expr plain = make<const LoadNode>(l->buffer, Array<Expr>{at});
+  Expr inside = logicalAnd(at >= constant(at->dtype, 0), at < castTo(at->dtype, l->buffer->shape[0]));
+  if (analyzer_.prove(inside)) return plain;
+  Expr first = boolImm(true);
+  for (const Guard& g : guards_) {
+    if (!firstLaneDecides(g.vector)) return make<const LoadNode>(l->buffer, Array<Expr>{broadcastTo(at, lanes_)}, on);
+    first = logicalAnd(first, laneOf(g.vector, 0));
+  }
+  first = analyzer_.simplify(first);
+  return isConst(first, 1) ? plain : bevel::ifThenElse(first, plain, constantFloat(l->dtype, 0));
 }
 
 Expr Vectorizer::letOf(const Let& e) {
