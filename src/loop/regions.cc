@@ -246,6 +246,19 @@ IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vect
   return set;
 }
 
+/// hi - lo + 1 + more, taken into minima and maxima so that each side can cancel: min(i*6 + 5, n - 1) - i*6 + 1 is
+/// min(6, n - i*6), which has a constant bound.
+Expr extentBetween(const Expr& hi, const Expr& lo, int64_t more, Analyzer& analyzer) {
+  const auto *h = hi.as<BinaryNode>(), *l = lo.as<BinaryNode>();
+  if (h && h->op == BinaryOp::kMin)
+    return analyzer.simplify(min(extentBetween(h->a, lo, more, analyzer), extentBetween(h->b, lo, more, analyzer)));
+  if (h && (h->op == BinaryOp::kAdd || h->op == BinaryOp::kSub) && h->a.is<BinaryNode>() && asConst(h->b))
+    return extentBetween(h->a, lo, more + (h->op == BinaryOp::kAdd ? *asConst(h->b) : -*asConst(h->b)), analyzer);
+  if (l && l->op == BinaryOp::kMax)
+    return analyzer.simplify(min(extentBetween(hi, l->a, more, analyzer), extentBetween(hi, l->b, more, analyzer)));
+  return analyzer.simplify(hi - lo + (more + 1));
+}
+
 } // namespace
 
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
@@ -285,7 +298,7 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
     if (!set.min || analyzer.prove(set.min < zero)) set.min = zero;
     if (!set.max || analyzer.prove(set.max >= size)) set.max = size - 1;
     Expr lo = analyzer.simplify(set.min);
-    out.push_back(range(lo, analyzer.simplify(set.max - lo + 1)));
+    out.push_back(range(lo, extentBetween(analyzer.simplify(set.max), lo, 0, analyzer)));
   }
   return make<const BufferRegionNode>(buffer, std::move(out));
 }
@@ -293,11 +306,15 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
 BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
   Array<Range> out;
   for (size_t d = 0; d < a->region.size(); ++d) {
+    if (same(a->region[d], b->region[d])) {
+      out.push_back(a->region[d]);
+      continue;
+    }
     IntSet u = unionSet(IntSet::range(a->region[d]), IntSet::range(b->region[d]), analyzer);
     const Expr& size = a->buffer->shape[d];
     Expr lo = u.min ? u.min : constant(size->dtype, 0);
     Expr hi = u.max ? u.max : size - 1;
-    out.push_back(range(lo, analyzer.simplify(hi - lo + 1)));
+    out.push_back(range(lo, extentBetween(hi, lo, 0, analyzer)));
   }
   return make<const BufferRegionNode>(a->buffer, std::move(out));
 }
