@@ -147,7 +147,9 @@ TEST(LowerText, ChainWithSymbolicTail) {
   auto lowered = lowerUntil(f, "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
   walk((*lowered)->body, [&](const NodeRef& n) {
-    if (const auto* a = n.as<AllocNode>()) EXPECT_EQ(a->buffer->scope, "local") << print(*lowered);
+    if (const auto* a = n.as<AllocNode>()) {
+      EXPECT_EQ(a->buffer->scope, "local") << print(*lowered);
+    }
     return true;
   });
 }

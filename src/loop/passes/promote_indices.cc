@@ -21,12 +21,14 @@ private:
     case Kind::kFor: return visitFor(cast<ForNode>(node));
     case Kind::kLoad: {
       auto copy = mutableCopy(cast<LoadNode>(node));
+      copy->buffer = (*this)(copy->buffer);
       copy->indices = promoteAll(copy->indices);
       if (copy->predicate) copy->predicate = (*this)(copy->predicate);
       return Load(copy);
     }
     case Kind::kStore: {
       auto copy = mutableCopy(cast<StoreNode>(node));
+      copy->buffer = (*this)(copy->buffer);
       copy->indices = promoteAll(copy->indices);
       copy->value = (*this)(copy->value);
       if (copy->predicate) copy->predicate = (*this)(copy->predicate);

@@ -105,6 +105,8 @@ Expr Vectorizer::load(const Load& l) {
   if (!at || l->buffer->dtype.lanes != 1) return nullptr;
   Expr on = mask();
   if (!at->dtype.isVector() && on) return uniformLoad(l, at, on);
+  // A slot of a register buffer is read whole: it is not memory, so no lane can be out of bounds.
+  if (l->buffer->scope == "register") on = nullptr;
   return make<const LoadNode>(l->buffer, Array<Expr>{at}, at->dtype.isVector() ? on : nullptr);
 }
 
