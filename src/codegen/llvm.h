@@ -21,6 +21,8 @@
 
 namespace bevel {
 
+class KernelCache;
+
 /// A lowered function and the symbol it gets.
 struct KernelSource {
   std::string name;
@@ -33,7 +35,8 @@ enum class Pipeline : uint8_t { kOwn, kO0, kO1, kO3 };
 struct CompileOptions {
   Pipeline pipeline = Pipeline::kOwn;
   bool debugInfo = true; // line tables: gdb and perf show kernel, ONNX nodes and IR line
-  bool useCache = true;  // look in and add to the on-disk kernel cache (codegen/cache.h)
+  bool useCache = true;  // look in and add to the on-disk kernel cache
+  KernelCache* cache = nullptr; // which (codegen/cache.h); null: the one that the environment names
   int threads = 0;       // that compile; 0: one a core
 };
 

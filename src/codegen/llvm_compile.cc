@@ -74,7 +74,7 @@ CacheKey keyOf(const KernelSource& kernel, const Target& target, const CompileOp
 
 Result<std::string> compileCached(const KernelSource& kernel, const Target& target,
                                   const CompileOptions& options, bool& hit) {
-  KernelCache& cache = KernelCache::global();
+  KernelCache& cache = options.cache ? *options.cache : KernelCache::global();
   hit = false;
   if (!options.useCache || !cache.enabled()) return compileOne(kernel, target, options);
   CacheKey key = keyOf(kernel, target, options);

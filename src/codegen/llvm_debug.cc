@@ -2,10 +2,30 @@
 // printed program ("<kernel>.bevel").
 #include "codegen/llvm_emit.h"
 
+#include "ir/printer.h"
+
+#include <algorithm>
+
 namespace bevel::codegen {
+
+/// The line of every node in the text that print() gives for the function.
+void KernelEmitter::numberLines() {
+  std::unordered_map<const Object*, PrintedRange> ranges;
+  PrintOptions options;
+  options.ranges = &ranges;
+  std::string text = print(source_.function, options);
+  std::vector<size_t> ends; // of lines
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '\n') ends.push_back(i);
+  for (const auto& [node, range] : ranges) {
+    auto line = std::lower_bound(ends.begin(), ends.end(), range.begin) - ends.begin();
+    lines_[node] = int(line) + 1;
+  }
+}
 
 void KernelEmitter::beginDebug(llvm::Function* f, const std::string& display) {
   if (!di_) {
+    numberLines();
     di_.emplace(module_);
     diFile_ = di_->createFile(source_.name + ".bevel", ".");
     di_->createCompileUnit(llvm::dwarf::DW_LANG_C, diFile_, "bevel", true, "", 0, "",
@@ -29,7 +49,7 @@ void KernelEmitter::beginDebug(llvm::Function* f, const std::string& display) {
 void KernelEmitter::locate(const NodeRef& node) {
   llvm::DISubprogram* scope = debug_ && frame_.function ? frame_.function->getSubprogram() : nullptr;
   if (!scope) return;
-  auto it = lines_.find(node.get());
+  auto it = lines_.find(node.object());
   llvm::DebugLoc current = builder_.getCurrentDebugLocation();
   bool sameScope = current && current->getScope() == scope;
   if (it == lines_.end() && sameScope) return;

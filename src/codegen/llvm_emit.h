@@ -142,6 +142,7 @@ private:
   static int lanesOf(llvm::Value* v);
 
   // Debug locations
+  void numberLines();
   void beginDebug(llvm::Function* f, const std::string& display);
   void locate(const NodeRef& node);
 
@@ -187,7 +188,7 @@ private:
   bool debug_ = false;
   std::optional<llvm::DIBuilder> di_;
   llvm::DIFile* diFile_ = nullptr;
-  std::unordered_map<const Node*, int> lines_; // IR line of each statement in the printed kernel
+  std::unordered_map<const Object*, int> lines_; // IR line of each statement in the printed kernel
 };
 
 } // namespace bevel::codegen

@@ -19,6 +19,8 @@ using llvm::Value;
 
 namespace {
 
+constexpr int64_t kUnknownStride = INT64_MIN;
+
 bool touchesMemoryOpaquely(Intrin op) {
   return op == Intrin::kCallExtern || op == Intrin::kCallPacked || op == Intrin::kCallLlvmIntrin;
 }
@@ -151,7 +153,7 @@ Value* KernelEmitter::loadLanes(const LoadNode& load, Storage& s, const Expr& in
     return l;
   };
   const RampNode* ramp = index.as<RampNode>();
-  std::optional<int64_t> stride = ramp ? asConst(ramp->stride) : std::nullopt;
+  int64_t stride = ramp ? asConst(ramp->stride).value_or(kUnknownStride) : kUnknownStride;
   llvm::Align natural(uint64_t(b.dtype.bits / 8));
   if (lanes == 1) {
     if (!mask) return loadAt(element, emitIndex(index), accessAlign(b, s, index));
@@ -233,7 +235,7 @@ void KernelEmitter::storeLanes(const StoreNode& store, Storage& s, const Expr& i
   const BufferNode& b = *store.buffer;
   int lanes = index->dtype.lanes;
   const RampNode* ramp = index.as<RampNode>();
-  std::optional<int64_t> stride = ramp ? asConst(ramp->stride) : std::nullopt;
+  int64_t stride = ramp ? asConst(ramp->stride).value_or(kUnknownStride) : kUnknownStride;
   llvm::Align natural(uint64_t(b.dtype.bits / 8));
   if (lanes == 1 && mask) {
     value = builder_.CreateVectorSplat(1, value);

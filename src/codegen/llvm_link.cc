@@ -1,0 +1,140 @@
+// Linking by lld in this process, and the table object of a model library.
+#include "codegen/link.h"
+#include "codegen/llvm_passes.h"
+
+#include "runtime/abi/image.h"
+
+#include <lld/Common/CommonLinkerContext.h>
+#include <lld/Common/Driver.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <fcntl.h>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+LLD_HAS_DRIVER(elf)
+
+static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels) == 24 && offsetof(bevel_image, weights_file) == 48 &&
+              sizeof(bevel_image) == 56);
+
+namespace bevel {
+namespace {
+
+/// An object's bytes as a file in memory, for a linker that reads files.
+class MemoryFile {
+public:
+  static Result<MemoryFile> make(std::string_view bytes) {
+    MemoryFile file;
+    file.fd_ = ::memfd_create("bevel-object", MFD_CLOEXEC);
+    if (file.fd_ < 0) return fail(ErrorCode::kIo, "cannot create a file in memory");
+    while (!bytes.empty()) {
+      ssize_t n = ::write(file.fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return fail(ErrorCode::kIo, "cannot write a file in memory");
+      bytes.remove_prefix(size_t(n));
+    }
+    return file;
+  }
+  MemoryFile(MemoryFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  MemoryFile& operator=(MemoryFile&&) = delete;
+  ~MemoryFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+private:
+  MemoryFile() = default;
+  int fd_ = -1;
+};
+
+/// "{ global: a; b; local: *; };"
+std::string versionScript(const std::vector<std::string>& exports) {
+  std::string out = "{\n";
+  if (!exports.empty()) out += " global:\n";
+  for (const std::string& e : exports) out += "  \"" + e + "\";\n";
+  return out + " local: *;\n};\n";
+}
+
+Status runLinker(const std::vector<std::string>& arguments) {
+  static std::mutex oneAtATime; // lld keeps global state
+  std::lock_guard lock(oneAtATime);
+  std::vector<const char*> raw;
+  for (const std::string& a : arguments) raw.push_back(a.c_str());
+  std::string text;
+  llvm::raw_string_ostream messages(text);
+  bool ok = lld::elf::link(raw, messages, messages, /*exitEarly=*/false, /*disableOutput=*/false);
+  lld::CommonLinkerContext::destroy();
+  if (ok) return {};
+  return fail(Error(ErrorCode::kInternal, "linking failed").note(text));
+}
+
+} // namespace
+
+Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output) {
+  std::string temporary = output + ".link" + std::to_string(::getpid());
+  std::vector<std::string> arguments = {"ld.lld", "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack",
+                                        "-z", "relro", "-o", temporary, "-m", target.isArm64() ? "aarch64linux" : "elf_x86_64"};
+  if (!job.soname.empty()) arguments.insert(arguments.end(), {"-soname", job.soname});
+  if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
+  if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");
+  if (job.strip) arguments.push_back("--strip-all");
+  std::vector<MemoryFile> files;
+  BEVEL_TRY(MemoryFile script, MemoryFile::make(versionScript(job.exports)));
+  arguments.push_back("--version-script=" + script.path());
+  for (const std::string& object : job.objects) {
+    BEVEL_TRY(MemoryFile file, MemoryFile::make(object));
+    arguments.push_back(file.path());
+    files.push_back(std::move(file));
+  }
+  for (const std::string& file : job.files) arguments.push_back(file);
+  if (Status linked = runLinker(arguments); !linked) {
+    ::unlink(temporary.c_str());
+    return linked;
+  }
+  if (::rename(temporary.c_str(), output.c_str()) != 0) {
+    ::unlink(temporary.c_str());
+    return fail(ErrorCode::kIo, "cannot write " + output);
+  }
+  return {};
+}
+
+Result<std::string> imageTableObject(const ImageTable& table, const Target& target) {
+  BEVEL_TRY(std::unique_ptr<llvm::TargetMachine> machine, codegen::makeMachine(target));
+  llvm::LLVMContext context;
+  llvm::Module module("image", context);
+  module.setTargetTriple(target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  auto* ptr = llvm::PointerType::get(context, 0);
+  auto *i8 = llvm::Type::getInt8Ty(context), *i32 = llvm::Type::getInt32Ty(context), *i64 = llvm::Type::getInt64Ty(context);
+  auto define = [&](const std::string& name, llvm::Constant* value, bool exported) -> llvm::Constant* {
+    auto* g = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(name, value->getType()));
+    g->setInitializer(value);
+    g->setConstant(true);
+    if (!exported) g->setLinkage(llvm::GlobalValue::InternalLinkage);
+    return g;
+  };
+  auto external = [&](const std::string& symbol) -> llvm::Constant* {
+    if (symbol.empty()) return llvm::ConstantPointerNull::get(ptr);
+    auto* g = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(symbol, i8));
+    g->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    return g;
+  };
+  std::vector<llvm::Constant*> kernels;
+  for (const std::string& k : table.kernels) kernels.push_back(external(k));
+  llvm::Constant* array = llvm::ConstantArray::get(llvm::ArrayType::get(ptr, kernels.size()), kernels);
+  llvm::Constant* file = llvm::ConstantPointerNull::get(ptr);
+  if (!table.weightsFile.empty())
+    file = define("bevel.weights_file", llvm::ConstantDataArray::getString(context, table.weightsFile), false);
+  auto number = [&](llvm::Type* t, uint64_t v) { return llvm::ConstantInt::get(t, v); };
+  llvm::Constant* fields[] = {number(i32, sizeof(bevel_image)), number(i32, kernels.size()),
+                              external(table.imageSymbol),      number(i64, table.imageSize),
+                              define("bevel.kernels", array, false), external(table.weightsSymbol),
+                              number(i64, table.weightsSize),   file};
+  define(table.symbol, llvm::ConstantStruct::getAnon(context, fields), true);
+  return codegen::emitMachineCode(module, *machine, false);
+}
+
+} // namespace bevel

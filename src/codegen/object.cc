@@ -1,0 +1,160 @@
+// Relocatable ELF objects that hold data, written by hand: a header, one read-only section per blob, symbols. Nothing is
+// copied in memory: the blobs are written from where they lie.
+//
+//   ELF header | padding, blob | … | symbols | strings | section names | section headers
+#include "codegen/link.h"
+
+#include <cerrno>
+#include <cstring>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace bevel {
+namespace {
+
+/// A file that is filled from front to end and renamed into place, or removed.
+class Output {
+public:
+  explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
+    fd_ = ::mkstemp(temporary_.data());
+    if (fd_ < 0) error_ = errno;
+    else ::fchmod(fd_, 0644);
+  }
+  ~Output() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+  }
+  uint64_t position() const { return position_; }
+  void write(const void* data, size_t size) {
+    const char* p = static_cast<const char*>(data);
+    position_ += size;
+    while (size > 0 && error_ == 0) {
+      ssize_t n = ::write(fd_, p, std::min<size_t>(size, size_t(1) << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) error_ = errno;
+      else p += n, size -= size_t(n);
+    }
+  }
+  void align(uint64_t alignment) {
+    static const char zeros[256] = {};
+    for (uint64_t missing = (alignment - position_ % alignment) % alignment; missing > 0;) {
+      size_t part = std::min<uint64_t>(missing, sizeof zeros);
+      write(zeros, part);
+      missing -= part;
+    }
+  }
+  void writeAt(uint64_t offset, const void* data, size_t size) {
+    if (error_ == 0 && ::pwrite(fd_, data, size, off_t(offset)) != ssize_t(size)) error_ = errno ? errno : EIO;
+  }
+  Status finish() {
+    if (error_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) error_ = errno;
+    if (error_ != 0) return fail(ErrorCode::kIo, "cannot write " + path_ + ": " + std::strerror(error_));
+    ::close(fd_);
+    fd_ = -1;
+    return {};
+  }
+
+private:
+  std::string path_, temporary_;
+  int fd_ = -1, error_ = 0;
+  uint64_t position_ = 0;
+};
+
+/// A string table: text by offset, "" at 0.
+struct Strings {
+  std::string bytes = std::string(1, '\0');
+  uint32_t add(const std::string& text) {
+    uint32_t at = uint32_t(bytes.size());
+    bytes += text;
+    bytes += '\0';
+    return at;
+  }
+};
+
+Result<uint16_t> elfMachine(const Target& target) {
+  if (target.isX86()) return uint16_t(EM_X86_64);
+  if (target.isArm64()) return uint16_t(EM_AARCH64);
+  return fail(ErrorCode::kUnsupported, "data objects for " + target.triple);
+}
+
+Elf64_Ehdr fileHeader(uint16_t machine, uint64_t sectionHeaders, size_t count) {
+  Elf64_Ehdr h{};
+  std::memcpy(h.e_ident, ELFMAG, SELFMAG);
+  h.e_ident[EI_CLASS] = ELFCLASS64;
+  h.e_ident[EI_DATA] = ELFDATA2LSB;
+  h.e_ident[EI_VERSION] = EV_CURRENT;
+  h.e_type = ET_REL;
+  h.e_machine = machine;
+  h.e_version = EV_CURRENT;
+  h.e_shoff = sectionHeaders;
+  h.e_ehsize = sizeof(Elf64_Ehdr);
+  h.e_shentsize = sizeof(Elf64_Shdr);
+  h.e_shnum = uint16_t(count);
+  h.e_shstrndx = uint16_t(count - 1);
+  return h;
+}
+
+} // namespace
+
+Status writeDataObject(const std::vector<DataBlob>& blobs, const Target& target, const std::string& path) {
+  constexpr size_t kMaxBlobs = 1000; // section numbers stay far from ELF's reserved ones
+  if (blobs.size() > kMaxBlobs) return fail(ErrorCode::kUsage, "too many blobs for one data object");
+  BEVEL_TRY(uint16_t machine, elfMachine(target));
+  Output out(path);
+  Elf64_Ehdr blank{};
+  out.write(&blank, sizeof blank);
+  Strings names, sectionNames;
+  std::vector<Elf64_Shdr> sections(1);
+  std::vector<Elf64_Sym> symbols(1);
+  for (const DataBlob& blob : blobs) {
+    out.align(uint64_t(blob.alignment));
+    Elf64_Shdr section{};
+    section.sh_name = sectionNames.add(".rodata." + blob.symbol);
+    section.sh_type = SHT_PROGBITS;
+    section.sh_flags = SHF_ALLOC;
+    section.sh_offset = out.position();
+    section.sh_size = blob.bytes.size();
+    section.sh_addralign = uint64_t(blob.alignment);
+    Elf64_Sym symbol{};
+    symbol.st_name = names.add(blob.symbol);
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+    symbol.st_other = STV_HIDDEN;
+    symbol.st_shndx = uint16_t(sections.size());
+    symbol.st_size = blob.bytes.size();
+    out.write(blob.bytes.data(), blob.bytes.size());
+    sections.push_back(section);
+    symbols.push_back(symbol);
+  }
+  auto add = [&](const char* name, uint32_t type, const void* data, size_t size) -> Elf64_Shdr& {
+    out.align(8);
+    Elf64_Shdr section{};
+    section.sh_name = sectionNames.add(name);
+    section.sh_type = type;
+    section.sh_offset = out.position();
+    section.sh_size = size;
+    section.sh_addralign = type == SHT_SYMTAB ? 8 : 1;
+    out.write(data, size);
+    sections.push_back(section);
+    return sections.back();
+  };
+  add(".note.GNU-stack", SHT_PROGBITS, nullptr, 0); // the stack need not be executable
+  Elf64_Shdr& table = add(".symtab", SHT_SYMTAB, symbols.data(), symbols.size() * sizeof(Elf64_Sym));
+  table.sh_entsize = sizeof(Elf64_Sym);
+  table.sh_link = uint32_t(sections.size()); // .strtab follows
+  table.sh_info = 1;                         // the first global symbol
+  add(".strtab", SHT_STRTAB, names.bytes.data(), names.bytes.size());
+  Strings copy = sectionNames;
+  copy.add(".shstrtab");
+  add(".shstrtab", SHT_STRTAB, copy.bytes.data(), copy.bytes.size());
+  out.align(8);
+  uint64_t headers = out.position();
+  out.write(sections.data(), sections.size() * sizeof(Elf64_Shdr));
+  Elf64_Ehdr header = fileHeader(machine, headers, sections.size());
+  out.writeAt(0, &header, sizeof header);
+  return out.finish();
+}
+
+} // namespace bevel

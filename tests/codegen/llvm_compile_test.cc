@@ -1,0 +1,234 @@
+// Compiling as a whole: threads and determinism, the on-disk cache, debug information, other targets, shared libraries.
+#include "llvm_support.h"
+
+#include "base/file.h"
+#include "codegen/cache.h"
+#include "codegen/link.h"
+#include "runtime/abi/image.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+
+using namespace bevel;
+using namespace bevel::test;
+
+namespace {
+
+/// y[i] = x[i] * factor, and a different factor makes a different kernel.
+PrimFunc scale(float factor, bool parallel = false) {
+  Var n = var("n"), i = var("i");
+  Buffer x = buffer("X", kFloat32, {n}), y = buffer("Y", kFloat32, {n});
+  Stmt body = store(y, load(x, {i}) * constantFloat(kFloat32, factor), {i});
+  return flatFunction({x, y}, forLoop(i, n, body, parallel ? ForKind::kParallel : ForKind::kSerial));
+}
+
+struct TemporaryFolder {
+  std::string path;
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "bevel-test-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path); }
+};
+
+std::vector<KernelSource> manyKernels() {
+  std::vector<KernelSource> kernels;
+  for (int i = 0; i < 12; ++i) kernels.push_back({"scale" + std::to_string(i), scale(float(i), i % 2)});
+  return kernels;
+}
+
+} // namespace
+
+TEST(LlvmCompile, BytesDoNotDependOnThreads) {
+  CompileOptions options;
+  options.useCache = false;
+  std::vector<KernelSource> kernels = manyKernels();
+  options.threads = 1;
+  auto serial = compileObjects(kernels, Target::host(), options);
+  ASSERT_TRUE(serial) << serial.error().str();
+  for (int threads : {2, 5}) {
+    options.threads = threads;
+    CompileStats stats;
+    auto parallel = compileObjects(kernels, Target::host(), options, &stats);
+    ASSERT_TRUE(parallel);
+    EXPECT_EQ(*parallel, *serial);
+    EXPECT_EQ(stats.compiled, 12);
+  }
+}
+
+TEST(LlvmCompile, SeveralJitsAtOnce) {
+  std::vector<std::thread> threads;
+  std::vector<int> good(4, 0);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      auto module = jit({{"scale", scale(float(t + 1))}});
+      if (!module) return;
+      std::vector<float> x = {1, 2, 3}, y(3);
+      Context ctx;
+      good[size_t(t)] = ctx.run(module->kernel("scale"), {x.data(), y.data()}, {3}) == 0 && y[2] == 3 * float(t + 1);
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(good, std::vector<int>(4, 1));
+}
+
+TEST(LlvmCompile, NamesMustBeUnique) {
+  std::vector<KernelSource> twice = {{"k", scale(1)}, {"k", scale(2)}};
+  EXPECT_EQ(compileObjects(twice, Target::host()).error().code, ErrorCode::kUsage);
+}
+
+TEST(LlvmCompile, ForeignTargetIsNotJitted) {
+  Target foreign = *Target::parse(Target::host().isX86() ? "aarch64" : "x86-64");
+  std::vector<KernelSource> kernels = {{"k", scale(1, true)}};
+  EXPECT_EQ(compileJit(kernels, foreign).error().code, ErrorCode::kUsage);
+  CompileOptions options;
+  options.useCache = false;
+  auto objects = compileObjects(kernels, foreign, options);
+  ASSERT_TRUE(objects) << objects.error().str();
+  EXPECT_EQ((*objects)[0].substr(0, 4), "\x7f" "ELF");
+}
+
+TEST(KernelCacheTest, FindsWhatWasStoredAndIgnoresDamage) {
+  TemporaryFolder folder;
+  KernelCache cache(folder.path + "/sub");
+  CacheKey key = cacheKey("text", 7), other = cacheKey("text", 8);
+  EXPECT_NE(key, other);
+  EXPECT_NE(key, cacheKey("texu", 7));
+  EXPECT_FALSE(cache.find(key));
+  std::string bytes(1000, 'x');
+  cache.store(key, bytes);
+  EXPECT_EQ(cache.find(key), bytes);
+  EXPECT_FALSE(cache.find(other));
+  std::string file = *readFile(cache.path(key));
+  for (size_t at : {size_t(0), size_t(9), size_t(30), size_t(39), file.size() - 1}) {
+    std::string damaged = file;
+    damaged[at] = char(damaged[at] ^ 1);
+    ASSERT_TRUE(writeFile(cache.path(key), damaged));
+    EXPECT_FALSE(cache.find(key)) << at;
+  }
+  for (size_t size : {size_t(0), size_t(39), size_t(40), file.size() - 1}) {
+    ASSERT_TRUE(writeFile(cache.path(key), file.substr(0, size)));
+    EXPECT_FALSE(cache.find(key)) << size;
+  }
+  ASSERT_TRUE(writeFile(cache.path(other), file));
+  EXPECT_FALSE(cache.find(other)) << "a file under another key's name";
+  cache.store(key, bytes);
+  EXPECT_EQ(cache.find(key), bytes);
+  EXPECT_FALSE(KernelCache("").enabled());
+  EXPECT_FALSE(KernelCache("").find(key));
+}
+
+TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
+  TemporaryFolder folder;
+  KernelCache cache(folder.path, 3000);
+  std::vector<CacheKey> keys;
+  auto now = std::filesystem::file_time_type::clock::now();
+  for (int i = 0; i < 5; ++i) {
+    keys.push_back(cacheKey("k" + std::to_string(i), 0));
+    cache.store(keys.back(), std::string(900, char('a' + i)));
+    std::filesystem::last_write_time(cache.path(keys.back()), now - std::chrono::seconds(100 - i));
+  }
+  ASSERT_TRUE(cache.find(keys[0])); // used just now
+  cache.trim();
+  EXPECT_TRUE(cache.find(keys[0]));
+  EXPECT_FALSE(cache.find(keys[1]));
+  EXPECT_FALSE(cache.find(keys[2]));
+  EXPECT_TRUE(cache.find(keys[3]));
+  EXPECT_TRUE(cache.find(keys[4]));
+}
+
+TEST(KernelCacheTest, SecondCompileComesFromDisk) {
+  TemporaryFolder folder;
+  KernelCache cache(folder.path);
+  CompileOptions options;
+  options.cache = &cache;
+  std::vector<KernelSource> kernels = manyKernels();
+  CompileStats cold, warm, changed;
+  auto first = compileObjects(kernels, Target::host(), options, &cold);
+  auto second = compileObjects(kernels, Target::host(), options, &warm);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(cold.compiled, 12);
+  EXPECT_EQ(warm.fromCache, 12);
+  kernels[3].function = scale(99);
+  ASSERT_TRUE(compileObjects(kernels, Target::host(), options, &changed));
+  EXPECT_EQ(changed.compiled, 1);
+  ASSERT_TRUE(compileObjects(kernels, *Target::parse("x86-64-v2"), options, &changed));
+  EXPECT_EQ(changed.compiled, 12) << "another target";
+}
+
+TEST(LlvmCompile, DebugInformationNamesNodesAndLines) {
+  PrimFunc f = scale(3);
+  auto origin = make<OriginObject>();
+  origin->nodes = {"/layer1/Mul"};
+  auto text = llvmText({"scale", withOrigin(f, Origin(origin))}, Target::host(), LlvmStage::kEmitted);
+  ASSERT_TRUE(text) << text.error().str();
+  EXPECT_NE(text->find("scale [/layer1/Mul]"), std::string::npos);
+  EXPECT_NE(text->find("filename: \"scale.bevel\""), std::string::npos);
+  EXPECT_NE(text->find("!DILocation(line: 6"), std::string::npos) << *text;
+}
+
+TEST(Link, SharedLibraryRunsAndHidesTheRest) {
+  TemporaryFolder folder;
+  CompileOptions options;
+  options.useCache = false;
+  std::vector<KernelSource> kernels = {{"twice", scale(2, true)}, {"thrice", scale(3)}};
+  auto objects = compileObjects(kernels, Target::host(), options);
+  ASSERT_TRUE(objects) << objects.error().str();
+  std::string image = "not a real image", weights(100000, 'w');
+  auto bytes = [](const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); };
+  std::string data = folder.path + "/data.o", library = folder.path + "/model.so";
+  ASSERT_TRUE(writeDataObject({{"model_image", bytes(image), 8}, {"model_weights", bytes(weights), 64}, {"nothing", {}, 1}}, Target::host(), data));
+  ImageTable table;
+  table.imageSymbol = "model_image", table.imageSize = image.size();
+  table.kernels = {"thrice", "twice"};
+  table.weightsSymbol = "model_weights", table.weightsSize = weights.size();
+  auto tableObject = imageTableObject(table, Target::host());
+  ASSERT_TRUE(tableObject) << tableObject.error().str();
+  LinkJob job;
+  job.objects = *objects;
+  job.objects.push_back(*tableObject);
+  job.files = {data};
+  job.exports = {table.symbol, "twice"};
+  job.soname = "model.so";
+  job.allowUndefined = false;
+  Status linked = linkSharedLibrary(job, Target::host(), library);
+  ASSERT_TRUE(linked) << linked.error().str();
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  EXPECT_NE(dlsym(handle, "twice"), nullptr);
+  EXPECT_EQ(dlsym(handle, "thrice"), nullptr);
+  EXPECT_EQ(dlsym(handle, "model_weights"), nullptr);
+  const auto* loaded = static_cast<const bevel_image*>(dlsym(handle, "bevel_image_v1"));
+  ASSERT_NE(loaded, nullptr);
+  EXPECT_EQ(loaded->size, sizeof(bevel_image));
+  ASSERT_EQ(loaded->num_kernels, 2u);
+  EXPECT_EQ(std::string(static_cast<const char*>(loaded->image), loaded->image_size), image);
+  EXPECT_EQ(std::string(static_cast<const char*>(loaded->weights), loaded->weights_size), weights);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded->weights) % 64, 0u);
+  EXPECT_EQ(loaded->weights_file, nullptr);
+  std::vector<float> x = {1, 2, 3}, y(3);
+  Context ctx(2);
+  ASSERT_EQ(ctx.run(loaded->kernels[0], {x.data(), y.data()}, {3}), 0);
+  EXPECT_EQ(y, (std::vector<float>{3, 6, 9}));
+  ASSERT_EQ(ctx.run(loaded->kernels[1], {x.data(), y.data()}, {3}), 0);
+  EXPECT_EQ(y, (std::vector<float>{2, 4, 6}));
+  dlclose(handle);
+}
+
+TEST(Link, ErrorsNameTheSymbol) {
+  TemporaryFolder folder;
+  ImageTable table;
+  table.kernels = {"missing_kernel"};
+  auto object = imageTableObject(table, Target::host());
+  ASSERT_TRUE(object);
+  LinkJob job;
+  job.objects = {*object};
+  job.exports = {table.symbol};
+  job.allowUndefined = false;
+  Status linked = linkSharedLibrary(job, Target::host(), folder.path + "/x.so");
+  ASSERT_FALSE(linked);
+  EXPECT_NE(linked.error().str().find("missing_kernel"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+}
