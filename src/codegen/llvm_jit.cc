@@ -1,5 +1,5 @@
 // Linking compiled kernels into this process with ORC, and showing them to gdb and perf.
-#include "codegen/llvm.h"
+#include "codegen/llvm_passes.h"
 
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -54,7 +54,9 @@ Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource
     return fail(Error(ErrorCode::kUsage, "this machine cannot run code for " + target.str())
                     .help("this machine is " + Target::host().str()));
   BEVEL_TRY(std::vector<std::string> objects, compileObjects(kernels, target, options, stats));
+  codegen::initializeLlvm(); // the objects may all have come from the cache
   LLJITBuilder builder;
+  builder.setPlatformSetUp(setUpInactivePlatform); // kernels have no constructors
   builder.setJITTargetMachineBuilder(JITTargetMachineBuilder(llvm::Triple(target.triple)));
   builder.setObjectLinkingLayerCreator(
       [](ExecutionSession& session, const llvm::Triple&) -> llvm::Expected<std::unique_ptr<ObjectLayer>> {

@@ -118,9 +118,7 @@ Result<std::string> imageTableObject(const ImageTable& table, const Target& targ
   };
   auto external = [&](const std::string& symbol) -> llvm::Constant* {
     if (symbol.empty()) return llvm::ConstantPointerNull::get(ptr);
-    auto* g = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(symbol, i8));
-    g->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    return g;
+    return llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(symbol, i8)); // the linker's export list hides it
   };
   std::vector<llvm::Constant*> kernels;
   for (const std::string& k : table.kernels) kernels.push_back(external(k));

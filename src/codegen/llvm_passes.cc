@@ -25,16 +25,6 @@
 namespace bevel::codegen {
 namespace {
 
-void initializeLlvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-  });
-}
-
 llvm::FunctionPassManager ownPipeline(bool vectorize) {
   using namespace llvm;
   FunctionPassManager passes;
@@ -42,11 +32,13 @@ llvm::FunctionPassManager ownPipeline(bool vectorize) {
   passes.addPass(EarlyCSEPass(true));
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass());
-  LoopPassManager loops;
-  loops.addPass(LICMPass(LICMOptions()));
-  loops.addPass(IndVarSimplifyPass());
-  loops.addPass(LoopFullUnrollPass(/*OptLevel=*/2));
-  passes.addPass(createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
+  LoopPassManager hoist; // alone: it keeps MemorySSA, the next two do not
+  hoist.addPass(LICMPass(LICMOptions()));
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(hoist), /*UseMemorySSA=*/true));
+  LoopPassManager unroll;
+  unroll.addPass(IndVarSimplifyPass());
+  unroll.addPass(LoopFullUnrollPass(/*OptLevel=*/2));
+  passes.addPass(createFunctionToLoopPassAdaptor(std::move(unroll)));
   passes.addPass(SROAPass(SROAOptions::ModifyCFG));
   passes.addPass(EarlyCSEPass(true));
   if (vectorize) {
@@ -60,6 +52,16 @@ llvm::FunctionPassManager ownPipeline(bool vectorize) {
 }
 
 } // namespace
+
+void initializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+}
 
 Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target) {
   initializeLlvm();

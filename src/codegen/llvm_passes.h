@@ -8,6 +8,9 @@
 
 namespace bevel::codegen {
 
+/// Makes LLVM's targets known; every other function here does it too.
+void initializeLlvm();
+
 /// A machine for the target; kUnsupported when this LLVM lacks it. Not shared between threads.
 Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target);
 

@@ -12,10 +12,10 @@ using namespace bevel::test;
 
 namespace {
 
-using Function = std::function<Expr(Expr, Expr)>;
+using ValueFunction = std::function<Expr(Expr, Expr)>;
 
 /// out_k[i] = f_k(a[i], b[i]) for n elements, `lanes` at a time (n must be a multiple), for several k in one kernel.
-PrimFunc mapKernels(DType in, const std::vector<std::pair<DType, Function>>& functions, int lanes) {
+PrimFunc mapKernels(DType in, const std::vector<std::pair<DType, ValueFunction>>& functions, int lanes) {
   Var n = var("n"), i = var("i");
   Expr base = i * lanes;
   std::vector<Buffer> buffers = {buffer("A", in, {n}), buffer("B", in, {n})};
@@ -28,7 +28,7 @@ PrimFunc mapKernels(DType in, const std::vector<std::pair<DType, Function>>& fun
   return flatFunction(buffers, forLoop(i, truncdiv(n, intImm(lanes)), seq(stores)));
 }
 
-PrimFunc mapKernel(DType in, DType out, int lanes, const Function& f) { return mapKernels(in, {{out, f}}, lanes); }
+PrimFunc mapKernel(DType in, DType out, int lanes, const ValueFunction& f) { return mapKernels(in, {{out, f}}, lanes); }
 
 std::vector<int64_t> interesting(DType t) {
   int64_t low = minValue(t), high = maxValue(t);
@@ -77,7 +77,7 @@ TEST(LlvmArith, IntegersMatchCAtTheExtremes) {
   std::vector<KernelSource> kernels;
   for (DType t : types)
     for (int lanes : {1, 4}) {
-      std::vector<std::pair<DType, Function>> functions;
+      std::vector<std::pair<DType, ValueFunction>> functions;
       for (BinaryOp op : kIntOps) functions.emplace_back(t, [=](Expr a, Expr b) { return make<const BinaryNode>(op, a, b); });
       kernels.push_back({t.str() + "x" + std::to_string(lanes), mapKernels(t, functions, lanes)});
     }
@@ -234,7 +234,7 @@ TEST(LlvmArith, CastsBetweenAllTypes) {
   std::vector<KernelSource> kernels;
   for (DType from : types)
     for (int lanes : {1, 8}) {
-      std::vector<std::pair<DType, Function>> functions;
+      std::vector<std::pair<DType, ValueFunction>> functions;
       for (DType to : types) functions.emplace_back(to, [=](Expr a, Expr) { return make<const CastNode>(to.withLanes(lanes), a); });
       kernels.push_back({from.str() + "x" + std::to_string(lanes), mapKernels(from, functions, lanes)});
     }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "codegen/cache.h"
 #include "codegen/link.h"
+#include "ir/structural.h"
 #include "runtime/abi/image.h"
 
 #include <cstdlib>
