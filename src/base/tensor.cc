@@ -74,6 +74,7 @@ namespace {
 
 // Rounds |value| to the format's nearest code, ties to even; may exceed the largest finite code.
 uint64_t roundToCode(const Format& f, double magnitude) {
+  if (magnitude == 0) return 0; // frexp gives no exponent for it
   int e = 0;
   std::frexp(magnitude, &e); // magnitude = m * 2^e with m in [0.5, 1)
   int exponent = std::max(e - 1 + f.bias, 1);
