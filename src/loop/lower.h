@@ -13,8 +13,7 @@
 //  3. Vectors are explicit: index Ramp(base, 1 or constant stride, lanes), Broadcast, Load/Store with optional predicate (a
 //     bool vector, same lanes as the value). An index that is any other vector is a gather (loads only). A vector Store's
 //     value has the lanes of its index.
-//  4. Index expressions are int64, or int32 where every address provably fits. Loop variables have the type of the index
-//     arithmetic they take part in. No kFloorDiv or kFloorMod remain (kDiv, kMod, shifts and masks instead).
+//  4. Index expressions and loop variables are int64. No kFloorDiv or kFloorMod remain (kDiv, kMod, shifts and masks instead).
 //  5. Alloc:
 //     - scope "local": constant size, on the stack (an alloca in the function's entry);
 //     - scope "register": one 1-D buffer of slots*lanes elements, annotation "lanes": every access is Ramp(c, 1, lanes) with

@@ -114,8 +114,8 @@ private:
 /// Bytes of the buffer, rounded up to the alignment.
 Expr byteSize(const Buffer& b, Analyzer& analyzer) {
   if (auto n = asConst(b->shape[0])) return intImm((b->dtype.bytesFor(std::max<int64_t>(*n, 0)) + kAlign - 1) / kAlign * kAlign);
-  Expr bits = castTo(kInt64, b->shape[0]) * (int64_t(b->dtype.bits) * b->dtype.lanes);
-  Expr bytes = b->dtype.bits % 8 == 0 ? castTo(kInt64, b->shape[0]) * (b->dtype.bits / 8 * b->dtype.lanes) : floordiv(bits + 7, 8);
+  // Small types are bytes by now.
+  Expr bytes = castTo(kInt64, b->shape[0]) * (int64_t(b->dtype.bits + 7) / 8 * b->dtype.lanes);
   return analyzer.simplify(floordiv(bytes + (kAlign - 1), kAlign) * kAlign);
 }
 
