@@ -158,9 +158,27 @@ ConstBound AnalyzerState::binaryBound(const BinaryNode* n) {
   }
 }
 
+/// Bounds of a sum or product of index types without clipping: a partial sum need not have been computed by
+/// anyone before the terms were put in this order, so that it does not overflow is known of the whole alone.
+ConstBound AnalyzerState::ringBound(const Expr& e) {
+  if (!isRing(e) || e->dtype.lanes > 1) return bound(e);
+  if (auto u = e.as<UnaryNode>()) return ConstBound{0, 0} - ringBound(u->a);
+  auto b = e.as<BinaryNode>();
+  ConstBound x = ringBound(b->a), y = ringBound(b->b);
+  return b->op == BinaryOp::kAdd ? x + y : b->op == BinaryOp::kSub ? x - y : x * y;
+}
+
 ConstBound AnalyzerState::computeBound(const Expr& e) {
   DType t = e->dtype;
   ConstBound all = dtypeBound(t.scalar());
+  if (isIndexType(t) && t.lanes == 1 && isRing(e)) {
+    // Products are made by multiplying out: of them alone it is not known that they fit.
+    bool product = e.as<BinaryNode>() && e.as<BinaryNode>()->op == BinaryOp::kMul;
+    ConstBound b = ringBound(e);
+    return product && !isData(e)                                       ? b
+           : isData(e) && !(b.bounded() && b.within(all.min, all.max)) ? all
+                                                                       : meet(b, all);
+  }
   switch (e->kind) {
   case Kind::kIntImm: {
     int64_t v = e.as<IntImmNode>()->value;

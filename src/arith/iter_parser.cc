@@ -89,6 +89,7 @@ Result<IterSum> IterParser::parse(const Expr& e) {
       base.add(term.atom, term.coef);
       continue;
     }
+    if (!state.isExact(term.atom)) return fail(notAffine(e, "its arithmetic may wrap"));
     std::vector<Expr> factors;
     collectFactors(term.atom, factors);
     Expr moving, scale = fitsDType(term.coef, t) ? constant(t, term.coef) : nullptr;

@@ -47,6 +47,7 @@ Result<LinearIndex> linearIn(const Expr& e, const std::vector<Var>& vars, Analyz
       offset.add(term.atom, term.coef);
       continue;
     }
+    if (!state.isExact(term.atom)) return fail(notLinear(e));
     std::vector<Expr> factors;
     collectFactors(term.atom, factors);
     int at = -1;

@@ -64,6 +64,8 @@ inline ConstBound operator+(ConstBound a, ConstBound b) {
   return sane({satAdd(a.min, b.min, kNegInf), satAdd(a.max, b.max, kPosInf)});
 }
 inline ConstBound operator-(ConstBound a, ConstBound b) {
+  // -(kNegInf + 1) is the infinity's own value: as a lower bound it must stay finite.
+  if (b.max == kNegInf + 1) b.max = kNegInf + 2;
   return sane({satAdd(a.min, satNeg(b.max), kNegInf), satAdd(a.max, satNeg(b.min), kPosInf)});
 }
 inline ConstBound operator*(ConstBound a, ConstBound b) {

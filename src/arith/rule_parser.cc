@@ -228,9 +228,10 @@ Expr Builder::build(int index) {
   const Pattern& p = arena_[size_t(index)];
   if (p.kind == Pattern::kAny) return binds_.any[size_t(p.value)];
   if (p.kind == Pattern::kInt && p.boolean) return constant(DType::Bool(binds_.rootType.lanes), p.value);
-  if (!hasWildcard(arena_, index) && p.kind <= Pattern::kBinary &&
-      !(p.kind == Pattern::kBinary && isComparison(p.op))) {
+  if (!hasWildcard(arena_, index) && p.kind <= Pattern::kBinary) {
     auto v = foldPattern(arena_, index, binds_);
+    bool condition = p.kind == Pattern::kBinary && p.op >= BinaryOp::kEq && p.op <= BinaryOp::kOr;
+    if (condition) return v ? constant(DType::Bool(binds_.rootType.lanes), *v) : nullptr;
     DType t = binds_.valueType.isVoid() ? binds_.rootType : binds_.valueType;
     return v && t.isInteger() && fitsDType(*v, t) ? constant(t, *v) : nullptr;
   }

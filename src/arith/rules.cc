@@ -199,7 +199,9 @@ Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
     }
     Builder builder(t.arena, m.binds);
     if (r.symbolicCondition) {
-      Expr condition = builder.build(r.condition);
+      Bindings scalar = m.binds; // a condition is one truth, whatever the lanes
+      scalar.rootType = kBool;
+      Expr condition = Builder(t.arena, scalar).build(r.condition);
       if (!condition || !state.prove(condition)) continue;
     }
     Expr result = builder.build(r.replacement);

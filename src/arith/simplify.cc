@@ -89,7 +89,7 @@ Expr AnalyzerState::visitVar(const Expr& e) {
   if (it != vars_.end() && it->second.value) return it->second.value;
   if (!e->dtype.isIndex() && !e->dtype.isBool()) return e;
   ConstBound b = bound(e);
-  return b.isPoint() ? constant(e->dtype, b.min) : e;
+  return b.isPoint() && fitsDType(b.min, e->dtype) ? constant(e->dtype, b.min) : e;
 }
 
 Expr AnalyzerState::visitChildren(const Expr& e) {
@@ -264,7 +264,8 @@ Expr AnalyzerState::visitCall(const CallNode* n, const Expr& e) {
 
 Expr AnalyzerState::finish(const Expr& e) {
   ConstBound b = bound(e);
-  if (b.isPoint() && (e->dtype.isBool() || isIndexType(e->dtype))) return constant(e->dtype, b.min);
+  if (b.isPoint() && fitsDType(b.min, e->dtype) && (e->dtype.isBool() || isIndexType(e->dtype)))
+    return constant(e->dtype, b.min);
   if (ruleDepth_ > 32) return e; // the table shrinks expressions; this only guards against a bad rule
   Expr next = RuleEngine::apply(e, *this);
   if (!next) return e;

@@ -71,7 +71,7 @@ Expr AnalyzerState::quotient(const LinearForm& q, const LinearForm& r, int64_t c
 }
 
 Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
-  if (auto q = oneBlock(bound(a), c)) return constant(a->dtype, *q);
+  if (auto q = oneBlock(bound(a), c); q && fitsDType(*q, a->dtype)) return constant(a->dtype, *q);
   if (c == 1) return a;
   LinearForm f = exactForm(a), q, r;
   bool opaque = f.terms.size() == 1 && f.constant == 0 && f.terms[0].coef == 1;
@@ -82,6 +82,16 @@ Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
     else
       r.terms.push_back(t);
   r.constant = f.constant;
+  for (size_t i = 0; i < r.terms.size(); ++i) { // an atom with a known residue: x = c * (x // c) + r
+    ModularSet m = modular(r.terms[i].atom);
+    int64_t k = r.terms[i].coef;
+    auto moved = m.coeff > 1 && m.coeff % c == 0 ? checkedMul(k, floorModulo(m.base, c)) : std::nullopt;
+    if (!moved) continue;
+    q.add(floorOp(BinaryOp::kFloorDiv, r.terms[i].atom, c), k);
+    r.addConst(*moved);
+    r.terms.erase(r.terms.begin() + ptrdiff_t(i--));
+  }
+  if (!q.valid || !r.valid) return finish(e);
   if (auto block = oneBlock(formBound(r), c)) {
     q.addConst(*block);
     if (Expr done = toExpr(q, a->dtype)) return done;
@@ -145,8 +155,9 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
     if (!fitsAsOperand(x, f, t)) continue;
     Expr high = toExpr(x, t);
     if (!high) continue;
-    LinearForm sum = y;
+    LinearForm sum;
     collect(sum, visit(floorOp(BinaryOp::kFloorMod, high, c / g)), g, false);
+    sum.add(y);
     while (sum.valid && recombine(sum)) {
     }
     if (Expr done = toExpr(sum, t)) return done;
@@ -163,6 +174,7 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
 
 /// a // b and a % b for a divisor that is not constant (and not zero: that is undefined).
 Expr AnalyzerState::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
+  if (!isExact(a) || !isExact(b)) return nullptr;
   LinearForm f = exactForm(a), d = exactForm(b);
   DType t = a->dtype;
   if (!f.valid || !d.valid) return nullptr;
@@ -222,7 +234,7 @@ Expr AnalyzerState::visitDivision(BinaryOp op, const Expr& a, const Expr& b, con
   bool truncating = op == BinaryOp::kDiv || op == BinaryOp::kMod;
   DType t = e->dtype;
   ConstBound all = bound(e);
-  if (all.isPoint()) return constant(t, all.min);
+  if (all.isPoint() && fitsDType(all.min, t)) return constant(t, all.min);
   auto c = asConst(b);
   if (truncating) {
     bool sameAsFloor = t.isUInt() || (bound(a).min >= 0 && bound(b).min > 0);

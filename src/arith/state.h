@@ -121,6 +121,7 @@ private:
   Expr under(const Expr& condition, bool holds, const Expr& e, bool lazy);
   // bounds.cc, modular.cc
   ConstBound computeBound(const Expr& e);
+  ConstBound ringBound(const Expr& e);
   ConstBound binaryBound(const BinaryNode* n);
   ModularSet computeModular(const Expr& e);
   // prove.cc

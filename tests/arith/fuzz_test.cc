@@ -43,39 +43,39 @@ std::vector<BoxVar> makeBox(DType t, int kind) {
 }
 
 void fuzz(unsigned seed, int count, int depth, DType t, bool bindRanges) {
-  for (int i = 0; i < count && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < test::fuzzCount(count) && !testing::Test::HasFailure(); ++i) {
     auto box = makeBox(t, i % 3);
     Analyzer an;
     if (bindRanges)
       for (const BoxVar& b : box) an.bind(b.var, range(constant(t, b.lo), constant(t, b.hi - b.lo + 1)));
-    test::RandomExprs gen(seed + unsigned(i), box, t);
+    test::RandomExprs gen(test::fuzzSeed(seed + unsigned(i)), box, t);
     checkAt(an, i % 3 == 0 ? gen.boolean(depth) : gen.integer(depth), box);
   }
 }
 
 TEST(ArithFuzz, BoundedInt64) {
-  fuzz(1000, 3000, 3, kInt64, true);
+  fuzz(1000, 1000, 3, kInt64, true);
 }
 TEST(ArithFuzz, BoundedInt32Deep) {
-  fuzz(50000, 800, 5, kInt32, true);
+  fuzz(50000, 200, 5, kInt32, true);
 }
 TEST(ArithFuzz, UnknownRanges) {
-  fuzz(90000, 2000, 3, kInt64, false);
+  fuzz(90000, 800, 3, kInt64, false);
 }
 TEST(ArithFuzz, WrappingInt8) {
-  fuzz(130000, 2000, 3, DType::Int(8), true);
+  fuzz(130000, 600, 3, DType::Int(8), true);
 }
 TEST(ArithFuzz, WrappingInt8Unknown) {
-  fuzz(170000, 2000, 3, DType::Int(8), false);
+  fuzz(170000, 600, 3, DType::Int(8), false);
 }
 
 TEST(ArithFuzz, UnderConditions) {
-  for (unsigned i = 0; i < 2000 && !HasFailure(); ++i) {
+  for (unsigned i = 0; i < unsigned(test::fuzzCount(600)) && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
     for (const BoxVar& b : box)
       an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
-    test::RandomExprs gen(200000 + i, box);
+    test::RandomExprs gen(test::fuzzSeed(200000 + i), box);
     Expr condition = gen.boolean(2), e = i % 2 ? gen.boolean(3) : gen.integer(3);
     auto scope = an.assume(condition);
     checkAt(an, e, box, condition);
@@ -85,12 +85,12 @@ TEST(ArithFuzz, UnderConditions) {
 /// What is proved holds everywhere; the share of true conditions that is proved must not fall.
 TEST(ArithFuzz, ProofsAreSound) {
   int valid = 0, proved = 0;
-  for (unsigned i = 0; i < 3000 && !HasFailure(); ++i) {
+  for (unsigned i = 0; i < unsigned(test::fuzzCount(1500)) && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
     for (const BoxVar& b : box)
       an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
-    test::RandomExprs gen(300000 + i, box);
+    test::RandomExprs gen(test::fuzzSeed(300000 + i), box);
     Expr e = gen.boolean(2);
     bool always = true;
     test::forEachPoint(box, [&](const IntEnv& env) { return always = evaluate(e, env).value_or(1) != 0; });
@@ -104,12 +104,12 @@ TEST(ArithFuzz, ProofsAreSound) {
 
 /// Simplification reaches a fixed point at once, nearly always: a second run must not make it larger.
 TEST(ArithFuzz, Idempotent) {
-  for (unsigned i = 0; i < 1500 && !HasFailure(); ++i) {
+  for (unsigned i = 0; i < unsigned(test::fuzzCount(800)) && !HasFailure(); ++i) {
     auto box = makeBox(kInt64, int(i % 3));
     Analyzer an;
     for (const BoxVar& b : box)
       an.bind(b.var, range(constant(kInt64, b.lo), constant(kInt64, b.hi - b.lo + 1)));
-    test::RandomExprs gen(400000 + i, box);
+    test::RandomExprs gen(test::fuzzSeed(400000 + i), box);
     Expr e = gen.integer(3);
     Expr once = an.simplify(e), twice = an.simplify(once);
     EXPECT_LE(show(twice).size(), show(once).size() + 12) << show(e) << "\n"

@@ -5,12 +5,24 @@
 #include "arith/analyzer.h"
 #include "arith/eval.h"
 
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace bevel::test {
+
+/// How many random cases to run: BEVEL_FUZZ_SCALE multiplies (long runs), BEVEL_FUZZ_SEED moves on to other
+/// cases.
+inline int fuzzCount(int count) {
+  const char* scale = std::getenv("BEVEL_FUZZ_SCALE");
+  return scale ? int(count * std::atof(scale)) : count;
+}
+inline unsigned fuzzSeed(unsigned seed) {
+  const char* base = std::getenv("BEVEL_FUZZ_SEED");
+  return base ? seed + unsigned(std::atoi(base)) * 7919u : seed;
+}
 
 struct BoxVar {
   Var var;
