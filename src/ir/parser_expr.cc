@@ -300,6 +300,12 @@ Value Parser::subscript(Value base, const Token& where) {
     if (!accept(",")) break;
   }
   if (!expect("]")) return Value();
+  if (base.tag == Value::kPath && base.text == "T.Buffer") { // older: T.Buffer[(128, 128), "float32"]
+    Args args;
+    args.name = base.text, args.at = where;
+    args.pos = std::move(items), args.posAt.assign(args.pos.size(), where);
+    return tBuffer(args);
+  }
   if (items.size() == 1 && items[0].tag == Value::kTuple)
     items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]
   if (base.as<BufferNode>()) return indexBuffer(cast<BufferNode>(base.node), std::move(items), where);

@@ -345,6 +345,7 @@ private:
   Array<Buffer> rootAllocs_;
   int wrappers_ = 0; // statements that hold the rest of their scope
   std::unordered_map<const Object*, Range> loopRanges_;
+  std::unordered_map<std::string, bool> blockNames_;
   Frame* frame_ = nullptr;
   SeqState* seq_ = nullptr;
   std::vector<std::string> targets_; // names on the left of the assignment under way

@@ -426,6 +426,11 @@ bool Parser::blockStatement(const Token& where) {
   auto name = stringArg(args, 0, "name", "");
   auto noRealize = intArg(args, 1, "no_realize", 0);
   if (!name || !noRealize || !finish(args)) return false;
+  if (name->empty()) { // a block is its name
+    *name = "block";
+    for (int i = 1; blockNames_.contains(*name); ++i) *name = "block_" + std::to_string(i);
+  }
+  blockNames_[*name] = true;
   block.name = *name, block.noRealize = *noRealize != 0;
   sawBlock_ = true;
   Frame frame;
@@ -519,7 +524,7 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   Token where = previous();
   inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
   rootAllocs_ = {}, wrappers_ = 0;
-  loopRanges_.clear(), targets_.clear();
+  loopRanges_.clear(), targets_.clear(), blockNames_.clear();
   Frame frame;
   frame.function = true;
   bool ok = withFrame(frame, [&] {
