@@ -202,7 +202,7 @@ const Value* Parser::lookup(std::string_view name) const {
 }
 
 std::string Parser::didYouMean(std::string_view name, const std::vector<std::string>& candidates) const {
-  size_t limit = name.size() <= 3 ? 1 : name.size() <= 6 ? 2 : 3, best = limit + 1;
+  size_t limit = name.size() < 2 ? 0 : name.size() <= 3 ? 1 : name.size() <= 6 ? 2 : 3, best = limit + 1;
   std::string found;
   for (const std::string& c : candidates) {
     size_t d = editDistance(name, c, limit);

@@ -235,7 +235,11 @@ Value Parser::call(Value callee, const Token& start) {
   Args args;
   args.name = callee.text;
   args.at = where;
-  if (!arguments(args).ok()) return Value();
+  bool symbols = defineSymbols_;
+  defineSymbols_ |= callee.tag == Value::kPath && callee.text == "R.Callable"; // it binds dimensions of its own
+  bool read = arguments(args).ok();
+  defineSymbols_ = symbols;
+  if (!read) return Value();
   if (callee.tag == Value::kPath) {
     if (callee.text.starts_with("T.")) return callTir(args);
     if (callee.text.starts_with("R.") || callee.text.starts_with("I.") || callee.text == "float")

@@ -339,13 +339,13 @@ GraphExpr Parser::relaxFunction(const std::string& name, bool isPrivate, bool pu
   Type result;
   bool symbols = std::exchange(defineSymbols_, true);
   bool ok = relaxParams(params);
+  defineSymbols_ = symbols;
   if (ok && accept("->") && !accept("None")) {
     Token at = peek();
     Value v = expr();
     result = v.ok() ? toType(v, at) : Type();
     ok = bool(result);
   }
-  defineSymbols_ = symbols;
   ok = ok && suiteStart();
   bool parsed = ok;
   while (ok && !atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) relaxStatement(seq);

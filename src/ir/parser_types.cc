@@ -51,21 +51,19 @@ bool Parser::typeList(const Value& v, Array<Type>& out, const Token& where) {
   return true;
 }
 
-/// A dimension written as a string: "n", "n + 1". Unknown names are new symbolic dimensions.
+/// A dimension written as a string: "n", "n + 1". Unknown names of parameters are new symbolic dimensions.
 Expr Parser::parseDimension(const std::string& text, const Token& where) {
   auto tokens = tokenize(text);
   if (!tokens) return failed(where, tokens.error().message), nullptr;
   for (Token& t : *tokens) t.line = where.line, t.column = where.column, t.endColumn = where.endColumn;
   std::vector<Token> saved = std::exchange(tokens_, std::move(*tokens));
   size_t savedPos = std::exchange(pos_, 0);
-  bool symbols = std::exchange(defineSymbols_, true);
   Value v = expr();
   Expr e = v.ok() && v.tag != Value::kString ? dimension(v, where)
            : v.ok()                          ? (failed(where, "malformed dimension"), nullptr)
                                              : Expr();
   if (e && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
     failed(where, "malformed dimension"), e = nullptr;
-  defineSymbols_ = symbols;
   tokens_ = std::move(saved);
   pos_ = std::min(savedPos, tokens_.size() - 1);
   return e;

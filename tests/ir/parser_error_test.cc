@@ -49,7 +49,7 @@ TEST(ParserErrors, TensorPrograms) {
   expectHas(inProgram("    for i in T.grid(2, 3):\n        pass\n"), "T.grid has 2 extents for 1 loop variables");
   expectHas(inProgram("    for i in T.gird(2):\n        pass\n"), "cannot loop over 'T.gird'");
   expectHas(inProgram("    vi = T.axis.spatial(8, 0)\n"), "belongs directly into a block");
-  expectHas(inProgram("    with T.sblock(\"b\"):\n        vi, vj = T.axis.remap(\"S\", [n])\n"), "expected 2 values");
+  expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi, vj = T.axis.remap(\"S\", [i])\n"), "expected 2 values");
   expectHas(inProgram("    with T.sblock(\"b\"):\n        vi, vj = T.axis.remap(\"SS\", [n, n])\n"), "T.axis.remap takes loop variables");
   expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi = T.axis.spatial(8, i)\n            T.where(vi < 3)\n"), "uses the block's axis 'vi'");
   expectHas(inProgram("    C = T.match_buffer(n, (8,), \"float32\")\n"), "takes a parameter of type T.handle");
@@ -98,7 +98,7 @@ TEST(ParserErrors, SeveralAtOnce) {
   std::vector<Error> errors;
   ParseOptions options;
   options.errors = &errors;
-  auto m = parseModule("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = a\n    x: T.int32 = b\n    T.evaluate(x)\n    for i in range(c):\n        A[i] = d\n    A[9] = 1.0\n", options);
+  auto m = parseModule("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = a\n    x: T.int32 = b\n    T.evaluate(x)\n    for i in range(c):\n        A[0] = d + A[i]\n    A[9] = 1.0\n", options);
   ASSERT_FALSE(m.has_value());
   ASSERT_EQ(errors.size(), 4u) << m.error().str(); // x and i bring no more
   EXPECT_EQ(errors[0].span.line, 3);

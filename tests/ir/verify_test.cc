@@ -60,7 +60,7 @@ TEST_F(VerifyProgram, Uniqueness) {
 
 TEST_F(VerifyProgram, Types) {
   EXPECT_EQ(of(store(a, intImm(1), {intImm(0), intImm(0)})), "a value of type int64 is stored where float32 is expected");
-  EXPECT_EQ(of(store(a, make<const BinaryNode>(BinaryOp::kAdd, one, intImm(1)), {intImm(0), intImm(0)})), "operands of '+' have different types: float32 and int64");
+  EXPECT_EQ(of(store(a, make<const BinaryNode>(BinaryOp::kAdd, one, intImm(1)), {intImm(0), intImm(0)})), "operands of 'add' have different types: float32 and int64");
   EXPECT_EQ(of(make<const IfNode>(intImm(1), put(intImm(0), intImm(0)))), "the condition of an 'if' is a bool, not int64");
   EXPECT_EQ(of(make<const ForNode>(i, intImm(0, kInt32), intImm(4), ForKind::kSerial, put(i, i))), "loop 'i' is int64, its range int32 and int64");
   EXPECT_EQ(of(make<const EvaluateNode>(make<const IntImmNode>(DType::Int(8), 300))), "the constant 300 does not fit int8");
