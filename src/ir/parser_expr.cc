@@ -236,7 +236,8 @@ Value Parser::call(Value callee, const Token& start) {
   args.name = callee.text;
   args.at = where;
   bool symbols = defineSymbols_;
-  defineSymbols_ |= callee.tag == Value::kPath && callee.text == "R.Callable"; // it binds dimensions of its own
+  defineSymbols_ |=
+      callee.tag == Value::kPath && callee.text == "R.Callable"; // it binds dimensions of its own
   bool read = arguments(args).ok();
   defineSymbols_ = symbols;
   if (!read) return Value();

@@ -15,12 +15,18 @@ std::string errorOf(std::string_view text) {
 
 // The body of a tensor program over A, B (float32, 8) and n (int64).
 std::string inProgram(std::string_view statements) {
-  return errorOf("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8, 8), \"float32\"), n: T.int64):\n" + std::string(statements));
+  return errorOf(
+      "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8, 8), \"float32\"), n: T.int64):\n" +
+      std::string(statements));
 }
 std::string inGraph(std::string_view statements) {
-  return errorOf("@I.ir_module\nclass M:\n  @R.function\n  def f(x: R.Tensor((2, 3), \"float32\"), y: R.Tensor((\"n\",), \"float32\")):\n" + std::string(statements));
+  return errorOf("@I.ir_module\nclass M:\n  @R.function\n  def f(x: R.Tensor((2, 3), \"float32\"), y: "
+                 "R.Tensor((\"n\",), \"float32\")):\n" +
+                 std::string(statements));
 }
-void expectHas(const std::string& text, std::string_view part) { EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part; }
+void expectHas(const std::string& text, std::string_view part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks: " << part;
+}
 
 TEST(ParserErrors, ShowPlaceLineAndHint) {
   EXPECT_EQ(inProgram("    for index in range(8):\n        A[index] = A[indx]\n"),
@@ -46,16 +52,24 @@ TEST(ParserErrors, TensorPrograms) {
   expectHas(inProgram("    T.evaluate(T.int8(300))\n"), "this integer does not fit int8");
   expectHas(inProgram("    T.evaluate(99999999999999999999)\n"), "does not fit 64 bits");
   expectHas(inProgram("    T.evaluate(9223372036854775807 + 1)\n"), "does not fit int64");
-  expectHas(inProgram("    for i in T.grid(2, 3):\n        pass\n"), "T.grid has 2 extents for 1 loop variables");
+  expectHas(inProgram("    for i in T.grid(2, 3):\n        pass\n"),
+            "T.grid has 2 extents for 1 loop variables");
   expectHas(inProgram("    for i in T.gird(2):\n        pass\n"), "cannot loop over 'T.gird'");
   expectHas(inProgram("    vi = T.axis.spatial(8, 0)\n"), "belongs directly into a block");
-  expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi, vj = T.axis.remap(\"S\", [i])\n"), "expected 2 values");
-  expectHas(inProgram("    with T.sblock(\"b\"):\n        vi, vj = T.axis.remap(\"SS\", [n, n])\n"), "T.axis.remap takes loop variables");
-  expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi = T.axis.spatial(8, i)\n            T.where(vi < 3)\n"), "uses the block's axis 'vi'");
-  expectHas(inProgram("    C = T.match_buffer(n, (8,), \"float32\")\n"), "takes a parameter of type T.handle");
+  expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi, vj = "
+                      "T.axis.remap(\"S\", [i])\n"),
+            "expected 2 values");
+  expectHas(inProgram("    with T.sblock(\"b\"):\n        vi, vj = T.axis.remap(\"SS\", [n, n])\n"),
+            "T.axis.remap takes loop variables");
+  expectHas(inProgram("    for i in range(8):\n        with T.sblock(\"b\"):\n            vi = "
+                      "T.axis.spatial(8, i)\n            T.where(vi < 3)\n"),
+            "uses the block's axis 'vi'");
+  expectHas(inProgram("    C = T.match_buffer(n, (8,), \"float32\")\n"),
+            "takes a parameter of type T.handle");
   expectHas(inProgram("    C = T.alloc_buffer((8,), \"float23\")\n"), "unknown dtype 'float23'");
   expectHas(inProgram("    C = T.alloc_buffer((-8,), \"float32\")\n"), "a dimension is negative");
-  expectHas(inProgram("    C = T.alloc_buffer((8,), \"float32\", scoop=\"local\")\n"), "has no argument 'scoop'");
+  expectHas(inProgram("    C = T.alloc_buffer((8,), \"float32\", scoop=\"local\")\n"),
+            "has no argument 'scoop'");
   expectHas(inProgram("    n + 1\n"), "this expression has no effect");
   expectHas(inProgram("    [x for x in A]\n"), "undefined variable 'x'");
   expectHas(inProgram("    A[0] = \"text\n"), "this string is never closed");
@@ -68,19 +82,25 @@ TEST(ParserErrors, TensorPrograms) {
 TEST(ParserErrors, GraphFunctions) {
   expectHas(inGraph("    return cls.g(x)\n"), "the module has no function 'g'");
   expectHas(inGraph("    lv = R.call_tir(cls.f, (x,))\n    return lv\n"), "states the type of its result");
-  expectHas(inGraph("    with R.dataflow():\n      lv = R.add(x, x)\n      R.output(x)\n    return lv\n"), "'x' is not bound in this dataflow block");
-  expectHas(inGraph("    lv: R.Tensor((m,), \"float32\") = R.add(x, x)\n    return lv\n"), "undefined variable 'm'");
+  expectHas(inGraph("    with R.dataflow():\n      lv = R.add(x, x)\n      R.output(x)\n    return lv\n"),
+            "'x' is not bound in this dataflow block");
+  expectHas(inGraph("    lv: R.Tensor((m,), \"float32\") = R.add(x, x)\n    return lv\n"),
+            "undefined variable 'm'");
   expectHas(inGraph("    for i in range(3):\n      pass\n    return x\n"), "graph functions have no loops");
   expectHas(inGraph("    if x:\n      a = R.add(x, x)\n    return x\n"), "has an 'else'");
-  expectHas(inGraph("    if x:\n      a = R.add(x, x)\n    else:\n      b = R.add(x, x)\n    return x\n"), "the branches end with different names, 'a' and 'b'");
+  expectHas(inGraph("    if x:\n      a = R.add(x, x)\n    else:\n      b = R.add(x, x)\n    return x\n"),
+            "the branches end with different names, 'a' and 'b'");
   expectHas(inGraph("    a = (x, y)\n    b = a[2]\n    return b\n"), "index 2 is outside a tuple of 2");
   expectHas(inGraph("    a = R.const([[1, 2], [3]], \"int64\")\n    return a\n"), "different lengths");
-  expectHas(inGraph("    a = metadata[\"relax.expr.Constant\"][7]\n    return a\n"), "the text refers to constant 7, but 0 are given");
+  expectHas(inGraph("    a = metadata[\"relax.expr.Constant\"][7]\n    return a\n"),
+            "the text refers to constant 7, but 0 are given");
   expectHas(inGraph("    a = R.add(x, x)\n"), "returns nothing");
-  expectHas(errorOf("@R.function\ndef f(x: R.Tensor((2,), \"float32\"), x: R.Object):\n    return x\n"), "two parameters are named 'x'");
+  expectHas(errorOf("@R.function\ndef f(x: R.Tensor((2,), \"float32\"), x: R.Object):\n    return x\n"),
+            "two parameters are named 'x'");
   ParseOptions options;
   options.operators = {"add", "nn.relu"};
-  auto m = parseModule("@R.function\ndef f(x: R.Tensor((2,), \"float32\")):\n    return R.nn.rely(x)\n", options);
+  auto m =
+      parseModule("@R.function\ndef f(x: R.Tensor((2,), \"float32\")):\n    return R.nn.rely(x)\n", options);
   ASSERT_FALSE(m.has_value());
   expectHas(m.error().str(), "unknown operator 'nn.rely'");
   expectHas(m.error().str(), "did you mean 'nn.relu'?");
@@ -91,14 +111,19 @@ TEST(ParserErrors, Modules) {
   expectHas(errorOf("x = 1\n"), "expected a module class or a function");
   expectHas(errorOf("@T.prim_fun\ndef f():\n    pass\n"), "unknown decorator 'prim_fun'");
   expectHas(errorOf("def f():\n    pass\n"), "has no decorator");
-  expectHas(errorOf("@I.ir_module\nclass M:\n  @T.prim_func\n  def f():\n    pass\n  @T.prim_func\n  def f():\n    pass\n"), "function 'f' is defined twice");
+  expectHas(errorOf("@I.ir_module\nclass M:\n  @T.prim_func\n  def f():\n    pass\n  @T.prim_func\n  def "
+                    "f():\n    pass\n"),
+            "function 'f' is defined twice");
 }
 
 TEST(ParserErrors, SeveralAtOnce) {
   std::vector<Error> errors;
   ParseOptions options;
   options.errors = &errors;
-  auto m = parseModule("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = a\n    x: T.int32 = b\n    T.evaluate(x)\n    for i in range(c):\n        A[0] = d + A[i]\n    A[9] = 1.0\n", options);
+  auto m =
+      parseModule("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    A[0] = a\n    x: T.int32 = b\n  "
+                  "  T.evaluate(x)\n    for i in range(c):\n        A[0] = d + A[i]\n    A[9] = 1.0\n",
+                  options);
   ASSERT_FALSE(m.has_value());
   ASSERT_EQ(errors.size(), 4u) << m.error().str(); // x and i bring no more
   EXPECT_EQ(errors[0].span.line, 3);
@@ -109,9 +134,14 @@ TEST(ParserErrors, SeveralAtOnce) {
 }
 
 TEST(ParserErrors, HostileDepth) {
-  auto repeat = [](std::string_view s, int n) { std::string out; for (int i = 0; i < n; ++i) out += s; return out; };
+  auto repeat = [](std::string_view s, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += s;
+    return out;
+  };
   std::string head = "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), n: T.int32):\n";
-  EXPECT_NE(errorOf(head + "    T.evaluate(" + repeat("(", 100000) + "n" + repeat(")", 100000) + ")\n"), "no error");
+  EXPECT_NE(errorOf(head + "    T.evaluate(" + repeat("(", 100000) + "n" + repeat(")", 100000) + ")\n"),
+            "no error");
   EXPECT_NE(errorOf(head + "    T.evaluate(" + repeat("-", 100000) + "n)\n"), "no error");
   EXPECT_NE(errorOf(head + "    T.evaluate(" + repeat("not ", 100000) + "n)\n"), "no error");
   EXPECT_NE(errorOf(head + "    T.evaluate(n" + repeat(" + n", 100000) + ")\n"), "no error");
@@ -130,14 +160,23 @@ TEST(ParserErrors, HostileDepth) {
 
 TEST(ParserErrors, CapturesAndHooks) {
   ParseOptions options;
-  options.captures = {{"N", intImm(16)}, {"dtype", str("float16")}, {"shape", list({intImm(2), intImm(3)})},
+  options.captures = {{"N", intImm(16)},
+                      {"dtype", str("float16")},
+                      {"shape", list({intImm(2), intImm(3)})},
                       {"W", make<const ConstantNode>(TensorObject::zeros(kFloat32, {40}))}};
-  options.inferType = [](const GraphExpr& e) -> Type { return e.is<GraphCallNode>() ? tensorType(kFloat32, {7}) : nullptr; };
-  options.attributeAt = [](std::string_view op, size_t i) -> std::string { return op == "sum" && i == 1 ? "axis" : ""; };
-  auto f = parseFunction("@T.prim_func\ndef f(A: T.Buffer((N, N * 2), dtype)):\n    A[N - 1, 0] = 1.5\n", options);
+  options.inferType = [](const GraphExpr& e) -> Type {
+    return e.is<GraphCallNode>() ? tensorType(kFloat32, {7}) : nullptr;
+  };
+  options.attributeAt = [](std::string_view op, size_t i) -> std::string {
+    return op == "sum" && i == 1 ? "axis" : "";
+  };
+  auto f =
+      parseFunction("@T.prim_func\ndef f(A: T.Buffer((N, N * 2), dtype)):\n    A[N - 1, 0] = 1.5\n", options);
   ASSERT_TRUE(f.has_value()) << f.error().str();
   EXPECT_NE(print(*f).find("A: T.Buffer((16, 32), \"float16\")"), std::string::npos) << print(*f);
-  auto g = parseFunction("@R.function\ndef g(x: R.Tensor(shape, \"float32\")):\n    y = R.sum(R.add(x, W), [1])\n    return y\n", options);
+  auto g = parseFunction(
+      "@R.function\ndef g(x: R.Tensor(shape, \"float32\")):\n    y = R.sum(R.add(x, W), [1])\n    return y\n",
+      options);
   ASSERT_TRUE(g.has_value()) << g.error().str();
   std::string text = print(*g);
   expectHas(text, "gv: R.Tensor((7,), dtype=\"float32\") = R.add(x, metadata[\"relax.expr.Constant\"][0])");
@@ -145,7 +184,9 @@ TEST(ParserErrors, CapturesAndHooks) {
 }
 
 TEST(ParserErrors, OriginsPointAtTheText) {
-  auto m = parseModule("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n        A[i] = 1.0\n", "m.txt");
+  auto m = parseModule(
+      "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n        A[i] = 1.0\n",
+      "m.txt");
   ASSERT_TRUE(m.has_value()) << m.error().str();
   auto* loop = cast<PrimFuncNode>((*m)->functions[0])->body.as<ForNode>();
   ASSERT_TRUE(loop && loop->origin && loop->body->origin);

@@ -1,4 +1,5 @@
-// Damaged texts: the parser gives an error or a module that survives the round trip; it never crashes or hangs.
+// Damaged texts: the parser gives an error or a module that survives the round trip; it never crashes or
+// hangs.
 #include "ir/verify.h"
 #include "tests/ir/text_support.h"
 
@@ -9,17 +10,69 @@ namespace bevel {
 namespace {
 
 std::string damaged(const std::string& text, std::mt19937& random) {
-  static const std::vector<std::string> kPieces = {"(", ")", "[", "]", "{", "}", ":", ",", "=", ".", "\n", "    ", "\"", "'", "#", "\\", "0", "-1", "1e999",
-      "9223372036854775807", "T.", "R.", "None", "True", "for ", "if ", "else:", "with ", "lambda x: x", "T.grid(", "T.axis.remap(\"S\", [i])", "T.int64()", "\"n\"",
-      "R.Tensor(", "T.Buffer((2,), ", "metadata[\"relax.expr.Constant\"][0]", "*", "**", "@", "\xff", "\xc3", "\t", std::string(1, '\0'), "<=", "T.handle", "cls.f", "A", "i", "x"};
+  static const std::vector<std::string> kPieces = {"(",
+                                                   ")",
+                                                   "[",
+                                                   "]",
+                                                   "{",
+                                                   "}",
+                                                   ":",
+                                                   ",",
+                                                   "=",
+                                                   ".",
+                                                   "\n",
+                                                   "    ",
+                                                   "\"",
+                                                   "'",
+                                                   "#",
+                                                   "\\",
+                                                   "0",
+                                                   "-1",
+                                                   "1e999",
+                                                   "9223372036854775807",
+                                                   "T.",
+                                                   "R.",
+                                                   "None",
+                                                   "True",
+                                                   "for ",
+                                                   "if ",
+                                                   "else:",
+                                                   "with ",
+                                                   "lambda x: x",
+                                                   "T.grid(",
+                                                   "T.axis.remap(\"S\", [i])",
+                                                   "T.int64()",
+                                                   "\"n\"",
+                                                   "R.Tensor(",
+                                                   "T.Buffer((2,), ",
+                                                   "metadata[\"relax.expr.Constant\"][0]",
+                                                   "*",
+                                                   "**",
+                                                   "@",
+                                                   "\xff",
+                                                   "\xc3",
+                                                   "\t",
+                                                   std::string(1, '\0'),
+                                                   "<=",
+                                                   "T.handle",
+                                                   "cls.f",
+                                                   "A",
+                                                   "i",
+                                                   "x"};
   std::string out = text;
   int changes = 1 + int(random() % 4);
   for (int c = 0; c < changes && !out.empty(); ++c) {
     size_t at = random() % out.size();
     switch (random() % 6) {
-    case 0: out[at] = char(random() % 256); break;
-    case 1: out.erase(at, 1 + random() % 12); break;
-    case 2: out.insert(at, kPieces[random() % kPieces.size()]); break;
+    case 0:
+      out[at] = char(random() % 256);
+      break;
+    case 1:
+      out.erase(at, 1 + random() % 12);
+      break;
+    case 2:
+      out.insert(at, kPieces[random() % kPieces.size()]);
+      break;
     case 3: { // swap two words
       size_t other = random() % out.size();
       std::string word = out.substr(other, 1 + random() % 10);
@@ -28,10 +81,13 @@ std::string damaged(const std::string& text, std::mt19937& random) {
     }
     case 4: { // drop a line
       size_t begin = out.rfind('\n', at), end = out.find('\n', at);
-      if (begin != std::string::npos && end != std::string::npos && end > begin) out.erase(begin, end - begin);
+      if (begin != std::string::npos && end != std::string::npos && end > begin)
+        out.erase(begin, end - begin);
       break;
     }
-    default: out.replace(at, std::min<size_t>(out.size() - at, 1 + random() % 6), kPieces[random() % kPieces.size()]);
+    default:
+      out.replace(at, std::min<size_t>(out.size() - at, 1 + random() % 6),
+                  kPieces[random() % kPieces.size()]);
     }
   }
   return out;

@@ -18,20 +18,31 @@ namespace bevel {
 namespace {
 
 Module sample() {
-  auto m = parseModule("@I.ir_module\nclass M:\n  @T.prim_func\n  def f(A: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n      A[i] = 1.0\n"
-                       "  @R.function\n  def g(x: R.Tensor((2,), \"float32\")) -> R.Tensor((2,), \"float32\"):\n    return x\n");
+  auto m = parseModule("@I.ir_module\nclass M:\n  @T.prim_func\n  def f(A: T.Buffer((8,), \"float32\")):\n   "
+                       " for i in range(8):\n      A[i] = 1.0\n"
+                       "  @R.function\n  def g(x: R.Tensor((2,), \"float32\")) -> R.Tensor((2,), "
+                       "\"float32\"):\n    return x\n");
   BEVEL_ASSERT(m.has_value(), "sample");
   return *m;
 }
 
 Pass mark(const std::string& name) {
-  return primFuncPass(name, "marks programs", [name](const PrimFunc& f) -> Result<PrimFunc> { return withAttr(f, name, intImm(1)); });
+  return primFuncPass(name, "marks programs",
+                      [name](const PrimFunc& f) -> Result<PrimFunc> { return withAttr(f, name, intImm(1)); });
 }
-Pass nothing() { return functionPass("nothing", "changes nothing", [](const Function& f, const Module&) -> Result<Function> { return f; }); }
-Pass refuses() { return primFuncPass("refuses", "fails", [](const PrimFunc&) -> Result<PrimFunc> { return fail(ErrorCode::kUnsupported, "no"); }); }
+Pass nothing() {
+  return functionPass("nothing", "changes nothing",
+                      [](const Function& f, const Module&) -> Result<Function> { return f; });
+}
+Pass refuses() {
+  return primFuncPass("refuses", "fails", [](const PrimFunc&) -> Result<PrimFunc> {
+    return fail(ErrorCode::kUnsupported, "no");
+  });
+}
 
 struct TempDir {
-  std::string path = (std::filesystem::temp_directory_path() / ("bevel_ir_test_" + std::to_string(::getpid()))).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("bevel_ir_test_" + std::to_string(::getpid()))).string();
   TempDir() { std::filesystem::create_directories(path); }
   ~TempDir() { std::filesystem::remove_all(path); }
 };
@@ -42,7 +53,8 @@ TEST(Passes, RunInOrderWithTimings) {
   PassOptions options;
   options.timings = &timings, options.printChanged = true, options.verifyEach = true;
   options.print = [&](const std::string& title, const std::string&) { printed.push_back(title); };
-  auto m = runPasses({mark("a"), nothing(), sequence("both", "two", {mark("b"), mark("c")})}, sample(), options);
+  auto m =
+      runPasses({mark("a"), nothing(), sequence("both", "two", {mark("b"), mark("c")})}, sample(), options);
   ASSERT_TRUE(m.has_value()) << m.error().str();
   auto f = cast<PrimFuncNode>((*m)->find("f"));
   EXPECT_EQ(attrInt(f->attrs, "a") + attrInt(f->attrs, "b") + attrInt(f->attrs, "c"), 3);
@@ -101,16 +113,20 @@ TEST(ConstantFiles, ModulesWithWeights) {
   GraphVar v = make<const GraphVarNode>("v", nullptr);
   Array<NodeRef> bindings;
   Array<GraphExpr> leaves;
-  for (DType t : {kFloat32, DType::Float(16), DType::Int(4), DType::BFloat16(), kBool, kInt64, DType{TypeCode::kFloat8E4M3FN, 8, 1}, DType{TypeCode::kComplex, 64, 1}}) {
+  for (DType t : {kFloat32, DType::Float(16), DType::Int(4), DType::BFloat16(), kBool, kInt64,
+                  DType{TypeCode::kFloat8E4M3FN, 8, 1}, DType{TypeCode::kComplex, 64, 1}}) {
     auto tensor = TensorObject::zeros(t, {3, 7});
-    for (int64_t i = 0; i < tensor->byteSize(); ++i) tensor->mutableBytes()[i] = std::byte(t.isBool() ? i & 1 : i * 37);
+    for (int64_t i = 0; i < tensor->byteSize(); ++i)
+      tensor->mutableBytes()[i] = std::byte(t.isBool() ? i & 1 : i * 37);
     GraphVar x = make<const GraphVarNode>("x", tensorType(t, {3, 7}));
-    bindings.push_back(make<const VarBindingNode>(x, make<const ConstantNode>(tensor, "weight of " + t.str())));
+    bindings.push_back(
+        make<const VarBindingNode>(x, make<const ConstantNode>(tensor, "weight of " + t.str())));
     leaves.push_back(x);
   }
   auto block = make<const BindingBlockNode>(bindings, false);
   GraphExpr result = make<const TupleNode>(leaves);
-  Function f = make<const FunctionNode>(Array<GraphVar>{}, make<const SeqExprNode>(Array<BindingBlock>{block}, result), result->type);
+  Function f = make<const FunctionNode>(
+      Array<GraphVar>{}, make<const SeqExprNode>(Array<BindingBlock>{block}, result), result->type);
   Module m = withFunction(make<const ModuleNode>(), "main", f);
   std::string path = dir.path + "/m.txt";
   ASSERT_TRUE(writeModule(path, m).has_value());
@@ -123,7 +139,8 @@ TEST(ConstantFiles, ModulesWithWeights) {
   EXPECT_FALSE(readModule(path).has_value());
 }
 
-std::string headerFault(const std::string& dir, const std::string& header, size_t data, int64_t claimed = -1) {
+std::string headerFault(const std::string& dir, const std::string& header, size_t data,
+                        int64_t claimed = -1) {
   std::string bytes(8, '\0');
   uint64_t n = claimed < 0 ? header.size() : uint64_t(claimed);
   for (int i = 0; i < 8; ++i) bytes[size_t(i)] = char(n >> (8 * i));
@@ -141,12 +158,22 @@ TEST(ConstantFiles, HostileHeaders) {
   EXPECT_EQ(headerFault(dir.path, entry("\"F32\"", "[2]", "[0,8]"), 8), "");
   EXPECT_EQ(headerFault(dir.path, entry("\"F32\"", "[]", "[1,5]"), 8), "") << "not aligned";
   EXPECT_EQ(headerFault(dir.path, "{}", 0), "");
-  for (const std::string& header : {entry("\"F32\"", "[2]", "[0,9]"), entry("\"F32\"", "[3]", "[0,8]"), entry("\"F32\"", "[2]", "[8,0]"), entry("\"F32\"", "[2]", "[4294967296,4294967304]"),
-                                    entry("\"F32\"", "[-2]", "[0,8]"), entry("\"F32\"", "[9223372036854775807,9223372036854775807]", "[0,8]"), entry("\"F32\"", "[4611686018427387906]", "[0,8]"),
-                                    entry("\"F99\"", "[2]", "[0,8]"), entry("7", "[2]", "[0,8]"), entry("\"F32\"", "{}", "[0,8]"), entry("\"F32\"", "[2]", "[0]"), entry("\"F32\"", "[1.5]", "[0,8]"),
-                                    std::string("{\"a\":7}"), std::string("["), std::string("[]"), std::string("{\"__metadata__\":{\"a\":1}}"), std::string(100000, '['), std::string("{\"a\":") + std::string(100000, '{')})
+  for (const std::string& header :
+       {entry("\"F32\"", "[2]", "[0,9]"), entry("\"F32\"", "[3]", "[0,8]"), entry("\"F32\"", "[2]", "[8,0]"),
+        entry("\"F32\"", "[2]", "[4294967296,4294967304]"), entry("\"F32\"", "[-2]", "[0,8]"),
+        entry("\"F32\"", "[9223372036854775807,9223372036854775807]", "[0,8]"),
+        entry("\"F32\"", "[4611686018427387906]", "[0,8]"), entry("\"F99\"", "[2]", "[0,8]"),
+        entry("7", "[2]", "[0,8]"), entry("\"F32\"", "{}", "[0,8]"), entry("\"F32\"", "[2]", "[0]"),
+        entry("\"F32\"", "[1.5]", "[0,8]"), std::string("{\"a\":7}"), std::string("["), std::string("[]"),
+        std::string("{\"__metadata__\":{\"a\":1}}"), std::string(100000, '['),
+        std::string("{\"a\":") + std::string(100000, '{')})
     EXPECT_NE(headerFault(dir.path, header, 8), "") << header.substr(0, 200);
-  EXPECT_NE(headerFault(dir.path, "{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}", 8), "") << "overlap";
+  EXPECT_NE(headerFault(dir.path,
+                        "{\"a\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]},\"b\":{\"dtype\":"
+                        "\"U8\",\"shape\":[4],\"data_offsets\":[4,8]}}",
+                        8),
+            "")
+      << "overlap";
   EXPECT_NE(headerFault(dir.path, "{}", 0, 1 << 20), "");
   EXPECT_NE(headerFault(dir.path, "{}", 0, INT64_MAX), "");
 }
@@ -159,19 +186,22 @@ TEST(Render, UnderlinesTheIr) {
   Expr bad = load(a, {intImm(9)});
   auto placed = mutableCopy(cast<LoadNode>(bad));
   placed->origin = origin;
-  PrimFunc f = make<const PrimFuncNode>(Array<Var>{a->data}, Array<Buffer>{a}, forLoop(i, intImm(8), store(a, Expr(placed) + constantFloat(kFloat32, 1), {i})));
+  PrimFunc f = make<const PrimFuncNode>(
+      Array<Var>{a->data}, Array<Buffer>{a},
+      forLoop(i, intImm(8), store(a, Expr(placed) + constantFloat(kFloat32, 1), {i})));
   auto fault = verify(f);
   ASSERT_FALSE(fault.has_value());
   Error error = fault.error();
   error.nodes = {Ref<const Object>(placed.get())};
   RenderOptions options;
   options.within = f;
-  EXPECT_EQ(render(error, options), "error: index 9 lies outside dimension 0 of buffer 'A', which has 8 elements\n"
-                                    "  | def main(A: T.Buffer((T.int64(8),), \"float32\")):\n"
-                                    "  |     for i in range(T.int64(8)):\n"
-                                    "  |         A[i] = A[9] + T.float32(1.0)\n"
-                                    "  |                ^^^^\n"
-                                    "  model node: /layer1/Add\n");
+  EXPECT_EQ(render(error, options),
+            "error: index 9 lies outside dimension 0 of buffer 'A', which has 8 elements\n"
+            "  | def main(A: T.Buffer((T.int64(8),), \"float32\")):\n"
+            "  |     for i in range(T.int64(8)):\n"
+            "  |         A[i] = A[9] + T.float32(1.0)\n"
+            "  |                ^^^^\n"
+            "  model node: /layer1/Add\n");
   options.within = nullptr;
   EXPECT_NE(render(error, options).find("A[9]"), std::string::npos);
   options.color = true;
@@ -181,7 +211,8 @@ TEST(Render, UnderlinesTheIr) {
 TEST(Render, ShowsTheSource) {
   auto m = parseModule("@T.prim_func\ndef f():\n    T.evaluate(q)\n", "m.txt");
   ASSERT_FALSE(m.has_value());
-  EXPECT_EQ(render(m.error()), "m.txt:3:16: error: undefined variable 'q'\n  3 |     T.evaluate(q)\n    |                ^\n");
+  EXPECT_EQ(render(m.error()),
+            "m.txt:3:16: error: undefined variable 'q'\n  3 |     T.evaluate(q)\n    |                ^\n");
 }
 
 } // namespace

@@ -21,7 +21,8 @@ std::string read(const std::string& path) {
 std::vector<CorpusFile> corpus() {
   std::vector<CorpusFile> files;
   for (const auto& entry : std::filesystem::directory_iterator(BEVEL_SOURCE_DIR "/tests/ir/corpus"))
-    if (entry.path().extension() == ".txt") files.push_back({entry.path().filename().string(), read(entry.path().string())});
+    if (entry.path().extension() == ".txt")
+      files.push_back({entry.path().filename().string(), read(entry.path().string())});
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return files;
 }
@@ -33,7 +34,8 @@ std::vector<CorpusFile> documentExamples() {
   for (size_t at = text.find(open); at != std::string::npos; at = text.find(open, at)) {
     at += open.size();
     size_t end = text.find(close, at);
-    examples.push_back({"docs/ir.md example " + std::to_string(examples.size() + 1), text.substr(at, end - at)});
+    examples.push_back(
+        {"docs/ir.md example " + std::to_string(examples.size() + 1), text.substr(at, end - at)});
     at = end;
   }
   return examples;
@@ -59,7 +61,8 @@ std::string roundTripFault(const NodeRef& node) {
   if (!structuralEqual(node, again)) return "not equal: " + firstDifference(node, again) + "\nin\n" + text;
   if (!structuralEqual(again, node)) return "equality is not symmetric\nin\n" + text;
   if (structuralHash(node) != structuralHash(again)) return "equal, but hashed differently\nin\n" + text;
-  if (bevel::print(again) != text) return "printed differently:\n" + bevel::print(again) + "\nagainst\n" + text;
+  if (bevel::print(again) != text)
+    return "printed differently:\n" + bevel::print(again) + "\nagainst\n" + text;
   return "";
 }
 

@@ -40,15 +40,19 @@ TEST_F(VerifyProgram, AcceptsWellFormed) {
 
 TEST_F(VerifyProgram, Scopes) {
   EXPECT_EQ(of(put(i, intImm(0))), "variable 'i' is used outside the scope that binds it");
-  EXPECT_EQ(of(seq({forLoop(i, intImm(8), put(i, intImm(0))), put(i, intImm(0))})), "variable 'i' is used outside the scope that binds it");
+  EXPECT_EQ(of(seq({forLoop(i, intImm(8), put(i, intImm(0))), put(i, intImm(0))})),
+            "variable 'i' is used outside the scope that binds it");
   Buffer b = buffer("B", kFloat32, {intImm(8)});
   EXPECT_EQ(of(store(b, one, {intImm(0)})), "buffer 'B' is used outside the scope that declares it");
-  EXPECT_EQ(of(seq({make<const AllocNode>(b, store(b, one, {intImm(0)})), store(b, one, {intImm(1)})})), "buffer 'B' is used outside the scope that declares it");
+  EXPECT_EQ(of(seq({make<const AllocNode>(b, store(b, one, {intImm(0)})), store(b, one, {intImm(1)})})),
+            "buffer 'B' is used outside the scope that declares it");
 }
 
 TEST_F(VerifyProgram, Uniqueness) {
-  EXPECT_EQ(of(forLoop(i, intImm(8), forLoop(i, intImm(8), put(i, i)))), "loop variable 'i' is bound twice in this function");
-  EXPECT_EQ(of(seq({forLoop(i, intImm(8), put(i, intImm(0))), forLoop(i, intImm(8), put(i, intImm(1)))})), "loop variable 'i' is bound twice in this function");
+  EXPECT_EQ(of(forLoop(i, intImm(8), forLoop(i, intImm(8), put(i, i)))),
+            "loop variable 'i' is bound twice in this function");
+  EXPECT_EQ(of(seq({forLoop(i, intImm(8), put(i, intImm(0))), forLoop(i, intImm(8), put(i, intImm(1)))})),
+            "loop variable 'i' is bound twice in this function");
   auto realize = [&](const char* name) {
     auto b = make<BlockNode>(name);
     b->body = put(intImm(0), intImm(0));
@@ -59,20 +63,30 @@ TEST_F(VerifyProgram, Uniqueness) {
 }
 
 TEST_F(VerifyProgram, Types) {
-  EXPECT_EQ(of(store(a, intImm(1), {intImm(0), intImm(0)})), "a value of type int64 is stored where float32 is expected");
-  EXPECT_EQ(of(store(a, make<const BinaryNode>(BinaryOp::kAdd, one, intImm(1)), {intImm(0), intImm(0)})), "operands of 'add' have different types: float32 and int64");
-  EXPECT_EQ(of(make<const IfNode>(intImm(1), put(intImm(0), intImm(0)))), "the condition of an 'if' is a bool, not int64");
-  EXPECT_EQ(of(make<const ForNode>(i, intImm(0, kInt32), intImm(4), ForKind::kSerial, put(i, i))), "loop 'i' is int64, its range int32 and int64");
-  EXPECT_EQ(of(make<const EvaluateNode>(make<const IntImmNode>(DType::Int(8), 300))), "the constant 300 does not fit int8");
-  EXPECT_EQ(of(make<const ForNode>(i, intImm(0), intImm(4), ForKind::kThreadBinding, put(i, i))), "a loop has a thread exactly when it is bound to one");
+  EXPECT_EQ(of(store(a, intImm(1), {intImm(0), intImm(0)})),
+            "a value of type int64 is stored where float32 is expected");
+  EXPECT_EQ(of(store(a, make<const BinaryNode>(BinaryOp::kAdd, one, intImm(1)), {intImm(0), intImm(0)})),
+            "operands of 'add' have different types: float32 and int64");
+  EXPECT_EQ(of(make<const IfNode>(intImm(1), put(intImm(0), intImm(0)))),
+            "the condition of an 'if' is a bool, not int64");
+  EXPECT_EQ(of(make<const ForNode>(i, intImm(0, kInt32), intImm(4), ForKind::kSerial, put(i, i))),
+            "loop 'i' is int64, its range int32 and int64");
+  EXPECT_EQ(of(make<const EvaluateNode>(make<const IntImmNode>(DType::Int(8), 300))),
+            "the constant 300 does not fit int8");
+  EXPECT_EQ(of(make<const ForNode>(i, intImm(0), intImm(4), ForKind::kThreadBinding, put(i, i))),
+            "a loop has a thread exactly when it is bound to one");
 }
 
 TEST_F(VerifyProgram, Indices) {
   EXPECT_EQ(of(store(a, one, {intImm(0)})), "buffer 'A' has 2 dimensions, but 1 indices are given");
-  EXPECT_EQ(of(put(intImm(8), intImm(0))), "index 8 lies outside dimension 0 of buffer 'A', which has 8 elements");
-  EXPECT_EQ(of(put(intImm(-1), intImm(0))), "index -1 lies outside dimension 0 of buffer 'A', which has 8 elements");
-  EXPECT_EQ(of(forLoop(i, intImm(4), put(i * 2 + 8, intImm(0)))), "index 8 to 14 lies outside dimension 0 of buffer 'A', which has 8 elements");
-  EXPECT_EQ(of(forLoop(i, intImm(8), make<const IfNode>(i < intImm(0), put(i + 8, intImm(0))))), "") << "under a condition";
+  EXPECT_EQ(of(put(intImm(8), intImm(0))),
+            "index 8 lies outside dimension 0 of buffer 'A', which has 8 elements");
+  EXPECT_EQ(of(put(intImm(-1), intImm(0))),
+            "index -1 lies outside dimension 0 of buffer 'A', which has 8 elements");
+  EXPECT_EQ(of(forLoop(i, intImm(4), put(i * 2 + 8, intImm(0)))),
+            "index 8 to 14 lies outside dimension 0 of buffer 'A', which has 8 elements");
+  EXPECT_EQ(of(forLoop(i, intImm(8), make<const IfNode>(i < intImm(0), put(i + 8, intImm(0))))), "")
+      << "under a condition";
   EXPECT_EQ(of(forLoop(i, intImm(0), put(i + 8, intImm(0)))), "") << "an empty loop";
 }
 
@@ -80,7 +94,11 @@ TEST_F(VerifyProgram, Blocks) {
   IterVar v = iter("v", intImm(8), IterType::kSpatial);
   auto block = make<BlockNode>("b");
   block->iters = {v}, block->body = put(v->var, intImm(0));
-  auto realize = [&](Array<Expr> values) { return forLoop(i, intImm(8), make<const BlockRealizeNode>(std::move(values), boolImm(true), Block(mutableCopy(Block(block))))); };
+  auto realize = [&](Array<Expr> values) {
+    return forLoop(
+        i, intImm(8),
+        make<const BlockRealizeNode>(std::move(values), boolImm(true), Block(mutableCopy(Block(block)))));
+  };
   EXPECT_EQ(of(realize({i})), "");
   EXPECT_EQ(of(realize({i, i})), "block 'b' has 1 axes, but 2 values are given");
   block->body = put(i, intImm(0));
@@ -92,16 +110,24 @@ TEST_F(VerifyProgram, Blocks) {
 
 TEST(Verify, GraphFunctions) {
   auto graph = [](const std::string& body) {
-    return "@I.ir_module\nclass M:\n  @T.prim_func\n  def k(A: T.Buffer((4,), \"float32\"), B: T.Buffer((4,), \"float32\")):\n    B[0] = A[0]\n"
-           "  @R.function\n  def f(x: R.Tensor((4,), \"float32\"), t: R.Tuple(R.Object, R.Object)) -> R.Tensor((4,), \"float32\"):\n" + body;
+    return "@I.ir_module\nclass M:\n  @T.prim_func\n  def k(A: T.Buffer((4,), \"float32\"), B: "
+           "T.Buffer((4,), \"float32\")):\n    B[0] = A[0]\n"
+           "  @R.function\n  def f(x: R.Tensor((4,), \"float32\"), t: R.Tuple(R.Object, R.Object)) -> "
+           "R.Tensor((4,), \"float32\"):\n" +
+           body;
   };
   std::string t = "R.Tensor((4,), \"float32\")";
   EXPECT_EQ(faultOfText(graph("    y: " + t + " = R.add(x, x)\n    return y\n")), "");
   EXPECT_EQ(faultOfText(graph("    y = R.add(x, x)\n    return y\n")), "variable 'y' has no type");
-  EXPECT_EQ(faultOfText(graph("    with R.dataflow():\n      y: " + t + " = R.add(x, x)\n      R.output()\n    return y\n")), "variable 'y' is used outside the scope that binds it");
-  EXPECT_EQ(faultOfText(graph("    y = R.call_tir(cls.k, (x, x), out_sinfo=" + t + ")\n    return y\n")), "'k' has 2 buffers, but 2 tensors and 1 results are given");
-  EXPECT_EQ(faultOfText(graph("    y = R.call_tir(cls.f, (x,), out_sinfo=" + t + ")\n    return y\n")), "'f' is no tensor program");
-  EXPECT_EQ(faultOfText(graph("    y: " + t + " = cls.f(x)\n    return y\n")), "'f' takes 2 arguments, but 1 are given");
+  EXPECT_EQ(faultOfText(graph("    with R.dataflow():\n      y: " + t +
+                              " = R.add(x, x)\n      R.output()\n    return y\n")),
+            "variable 'y' is used outside the scope that binds it");
+  EXPECT_EQ(faultOfText(graph("    y = R.call_tir(cls.k, (x, x), out_sinfo=" + t + ")\n    return y\n")),
+            "'k' has 2 buffers, but 2 tensors and 1 results are given");
+  EXPECT_EQ(faultOfText(graph("    y = R.call_tir(cls.f, (x,), out_sinfo=" + t + ")\n    return y\n")),
+            "'f' is no tensor program");
+  EXPECT_EQ(faultOfText(graph("    y: " + t + " = cls.f(x)\n    return y\n")),
+            "'f' takes 2 arguments, but 1 are given");
   EXPECT_EQ(faultOfText(graph("    y: " + t + " = cls.k(x)\n    return y\n")), "'k' is a tensor program");
 }
 
@@ -112,23 +138,27 @@ TEST(Verify, GraphAssignments) {
   NodeRef bind = make<const VarBindingNode>(y, add);
   auto f = [&](Array<NodeRef> bindings, const GraphExpr& result) {
     auto block = make<const BindingBlockNode>(bindings, false);
-    return make<const FunctionNode>(Array<GraphVar>{x}, make<const SeqExprNode>(Array<BindingBlock>{block}, result), t);
+    return make<const FunctionNode>(Array<GraphVar>{x},
+                                    make<const SeqExprNode>(Array<BindingBlock>{block}, result), t);
   };
   EXPECT_EQ(faultOf(f({bind}, y)), "");
   EXPECT_EQ(faultOf(f({bind, bind}, y)), "variable 'y' is bound twice in this function");
   EXPECT_EQ(faultOf(f({}, y)), "variable 'y' is used outside the scope that binds it");
   GraphExpr nested = make<const GraphCallNode>(make<const OpRefNode>("add"), Array<GraphExpr>{add, x});
-  EXPECT_EQ(faultOf(f({make<const VarBindingNode>(y, nested)}, y)), "a call or branch is nested in another expression");
+  EXPECT_EQ(faultOf(f({make<const VarBindingNode>(y, nested)}, y)),
+            "a call or branch is nested in another expression");
   EXPECT_EQ(faultOf(nullptr), "there is no module or function to verify");
   Array<GraphVar> typeless = {make<const GraphVarNode>("z", nullptr)};
-  auto noType = make<const FunctionNode>(typeless, make<const SeqExprNode>(Array<BindingBlock>{}, typeless[0]), nullptr);
+  auto noType = make<const FunctionNode>(
+      typeless, make<const SeqExprNode>(Array<BindingBlock>{}, typeless[0]), nullptr);
   EXPECT_EQ(faultOf(noType), "variable 'z' has no type");
 }
 
 TEST(Verify, ListsAllFaultsAndNamesTheFunction) {
   Buffer a = buffer("A", kFloat32, {intImm(8)});
   Stmt bad = store(a, intImm(1), {intImm(9)});
-  auto errors = verifyAll(withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad}), {a})), 4);
+  auto errors =
+      verifyAll(withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad}), {a})), 4);
   ASSERT_EQ(errors.size(), 4u);
   EXPECT_EQ(errors[0].notes.back(), "in function 'main'");
   EXPECT_FALSE(errors[0].nodes.empty());
