@@ -17,8 +17,8 @@
 
 LLD_HAS_DRIVER(elf)
 
-static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels) == 24 && offsetof(bevel_image, weights_file) == 48 &&
-              sizeof(bevel_image) == 56);
+static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels) == 24 &&
+              offsetof(bevel_image, weights_file) == 48 && sizeof(bevel_image) == 56);
 
 namespace bevel {
 namespace {
@@ -75,8 +75,18 @@ Status runLinker(const std::vector<std::string>& arguments) {
 
 Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output) {
   std::string temporary = output + ".link" + std::to_string(::getpid());
-  std::vector<std::string> arguments = {"ld.lld", "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack",
-                                        "-z", "relro", "-o", temporary, "-m", target.isArm64() ? "aarch64linux" : "elf_x86_64"};
+  std::vector<std::string> arguments = {"ld.lld",
+                                        "-shared",
+                                        "--hash-style=gnu",
+                                        "--build-id=none",
+                                        "-z",
+                                        "noexecstack",
+                                        "-z",
+                                        "relro",
+                                        "-o",
+                                        temporary,
+                                        "-m",
+                                        target.isArm64() ? "aarch64linux" : "elf_x86_64"};
   if (!job.soname.empty()) arguments.insert(arguments.end(), {"-soname", job.soname});
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
   if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");
@@ -108,7 +118,8 @@ Result<std::string> imageTableObject(const ImageTable& table, const Target& targ
   module.setTargetTriple(target.triple);
   module.setDataLayout(machine->createDataLayout());
   auto* ptr = llvm::PointerType::get(context, 0);
-  auto *i8 = llvm::Type::getInt8Ty(context), *i32 = llvm::Type::getInt32Ty(context), *i64 = llvm::Type::getInt64Ty(context);
+  auto *i8 = llvm::Type::getInt8Ty(context), *i32 = llvm::Type::getInt32Ty(context),
+       *i64 = llvm::Type::getInt64Ty(context);
   auto define = [&](const std::string& name, llvm::Constant* value, bool exported) -> llvm::Constant* {
     auto* g = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(name, value->getType()));
     g->setInitializer(value);
@@ -118,19 +129,21 @@ Result<std::string> imageTableObject(const ImageTable& table, const Target& targ
   };
   auto external = [&](const std::string& symbol) -> llvm::Constant* {
     if (symbol.empty()) return llvm::ConstantPointerNull::get(ptr);
-    return llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(symbol, i8)); // the linker's export list hides it
+    return llvm::cast<llvm::GlobalVariable>(
+        module.getOrInsertGlobal(symbol, i8)); // the linker's export list hides it
   };
   std::vector<llvm::Constant*> kernels;
   for (const std::string& k : table.kernels) kernels.push_back(external(k));
   llvm::Constant* array = llvm::ConstantArray::get(llvm::ArrayType::get(ptr, kernels.size()), kernels);
   llvm::Constant* file = llvm::ConstantPointerNull::get(ptr);
   if (!table.weightsFile.empty())
-    file = define("bevel.weights_file", llvm::ConstantDataArray::getString(context, table.weightsFile), false);
+    file =
+        define("bevel.weights_file", llvm::ConstantDataArray::getString(context, table.weightsFile), false);
   auto number = [&](llvm::Type* t, uint64_t v) { return llvm::ConstantInt::get(t, v); };
-  llvm::Constant* fields[] = {number(i32, sizeof(bevel_image)), number(i32, kernels.size()),
-                              external(table.imageSymbol),      number(i64, table.imageSize),
+  llvm::Constant* fields[] = {number(i32, sizeof(bevel_image)),      number(i32, kernels.size()),
+                              external(table.imageSymbol),           number(i64, table.imageSize),
                               define("bevel.kernels", array, false), external(table.weightsSymbol),
-                              number(i64, table.weightsSize),   file};
+                              number(i64, table.weightsSize),        file};
   define(table.symbol, llvm::ConstantStruct::getAnon(context, fields), true);
   return codegen::emitMachineCode(module, *machine, false);
 }

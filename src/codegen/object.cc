@@ -1,5 +1,5 @@
-// Relocatable ELF objects that hold data, written by hand: a header, one read-only section per blob, symbols. Nothing is
-// copied in memory: the blobs are written from where they lie.
+// Relocatable ELF objects that hold data, written by hand: a header, one read-only section per blob, symbols.
+// Nothing is copied in memory: the blobs are written from where they lie.
 //
 //   ELF header | padding, blob | … | symbols | strings | section names | section headers
 #include "codegen/link.h"
@@ -19,8 +19,10 @@ class Output {
 public:
   explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
     fd_ = ::mkstemp(temporary_.data());
-    if (fd_ < 0) error_ = errno;
-    else ::fchmod(fd_, 0644);
+    if (fd_ < 0)
+      error_ = errno;
+    else
+      ::fchmod(fd_, 0644);
   }
   ~Output() {
     if (fd_ < 0) return;
@@ -34,8 +36,10 @@ public:
     while (size > 0 && error_ == 0) {
       ssize_t n = ::write(fd_, p, std::min<size_t>(size, size_t(1) << 30));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) error_ = errno;
-      else p += n, size -= size_t(n);
+      if (n < 0)
+        error_ = errno;
+      else
+        p += n, size -= size_t(n);
     }
   }
   void align(uint64_t alignment) {
@@ -47,7 +51,8 @@ public:
     }
   }
   void writeAt(uint64_t offset, const void* data, size_t size) {
-    if (error_ == 0 && ::pwrite(fd_, data, size, off_t(offset)) != ssize_t(size)) error_ = errno ? errno : EIO;
+    if (error_ == 0 && ::pwrite(fd_, data, size, off_t(offset)) != ssize_t(size))
+      error_ = errno ? errno : EIO;
   }
   Status finish() {
     if (error_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) error_ = errno;

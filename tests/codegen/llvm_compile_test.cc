@@ -1,4 +1,5 @@
-// Compiling as a whole: threads and determinism, the on-disk cache, debug information, other targets, shared libraries.
+// Compiling as a whole: threads and determinism, the on-disk cache, debug information, other targets, shared
+// libraries.
 #include "llvm_support.h"
 
 #include "base/file.h"
@@ -68,7 +69,8 @@ TEST(LlvmCompile, SeveralJitsAtOnce) {
       if (!module) return;
       std::vector<float> x = {1, 2, 3}, y(3);
       Context ctx;
-      good[size_t(t)] = ctx.run(module->kernel("scale"), {x.data(), y.data()}, {3}) == 0 && y[2] == 3 * float(t + 1);
+      good[size_t(t)] =
+          ctx.run(module->kernel("scale"), {x.data(), y.data()}, {3}) == 0 && y[2] == 3 * float(t + 1);
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(good, std::vector<int>(4, 1));
@@ -87,7 +89,8 @@ TEST(LlvmCompile, ForeignTargetIsNotJitted) {
   options.useCache = false;
   auto objects = compileObjects(kernels, foreign, options);
   ASSERT_TRUE(objects) << objects.error().str();
-  EXPECT_EQ((*objects)[0].substr(0, 4), "\x7f" "ELF");
+  EXPECT_EQ((*objects)[0].substr(0, 4), "\x7f"
+                                        "ELF");
 }
 
 TEST(KernelCacheTest, FindsWhatWasStoredAndIgnoresDamage) {
@@ -180,7 +183,9 @@ TEST(Link, SharedLibraryRunsAndHidesTheRest) {
   std::string image = "not a real image", weights(100000, 'w');
   auto bytes = [](const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); };
   std::string data = folder.path + "/data.o", library = folder.path + "/model.so";
-  ASSERT_TRUE(writeDataObject({{"model_image", bytes(image), 8}, {"model_weights", bytes(weights), 64}, {"nothing", {}, 1}}, Target::host(), data));
+  ASSERT_TRUE(writeDataObject(
+      {{"model_image", bytes(image), 8}, {"model_weights", bytes(weights), 64}, {"nothing", {}, 1}},
+      Target::host(), data));
   ImageTable table;
   table.imageSymbol = "model_image", table.imageSize = image.size();
   table.kernels = {"thrice", "twice"};

@@ -1,4 +1,5 @@
-// Helpers of the code generation tests: hand-built flat functions, and a context that runs kernels on threads.
+// Helpers of the code generation tests: hand-built flat functions, and a context that runs kernels on
+// threads.
 #pragma once
 
 #include "codegen/llvm.h"
@@ -27,12 +28,15 @@ inline Expr ramp(Expr base, int lanes, int64_t stride = 1) {
   Expr step = constant(base->dtype, stride);
   return make<const RampNode>(std::move(base), step, lanes);
 }
-inline Expr broadcast(Expr value, int lanes) { return make<const BroadcastNode>(std::move(value), lanes); }
+inline Expr broadcast(Expr value, int lanes) {
+  return make<const BroadcastNode>(std::move(value), lanes);
+}
 inline Expr loadVector(const Buffer& b, Expr base, int lanes, Expr predicate = nullptr) {
   return make<const LoadNode>(b, Array<Expr>{lanes == 1 ? base : ramp(base, lanes)}, predicate);
 }
 inline Stmt storeVector(const Buffer& b, Expr value, Expr base, int lanes, Expr predicate = nullptr) {
-  return make<const StoreNode>(b, std::move(value), Array<Expr>{lanes == 1 ? base : ramp(base, lanes)}, predicate);
+  return make<const StoreNode>(b, std::move(value), Array<Expr>{lanes == 1 ? base : ramp(base, lanes)},
+                               predicate);
 }
 
 /// A context whose parallel_for starts threads, as the contract of runtime/abi/kernel.h says.
@@ -63,7 +67,8 @@ public:
     ctx_.fail = [](const bevel_ctx* ctx, const char* message) {
       static_cast<Context*>(ctx->opaque)->message = message; // tests fail on one thread at a time
     };
-    ctx_.call_packed = [](const bevel_ctx* ctx, const char* name, const bevel_value* args, int32_t count, bevel_value* result) {
+    ctx_.call_packed = [](const bevel_ctx* ctx, const char* name, const bevel_value* args, int32_t count,
+                          bevel_value* result) {
       auto* self = static_cast<Context*>(ctx->opaque);
       self->packedName = name;
       self->packedArgs.assign(args, args + count);
@@ -71,7 +76,8 @@ public:
     };
   }
 
-  int32_t run(bevel_kernel kernel, std::vector<void*> buffers, std::vector<int64_t> dims = {}, void* workspace = nullptr) {
+  int32_t run(bevel_kernel kernel, std::vector<void*> buffers, std::vector<int64_t> dims = {},
+              void* workspace = nullptr) {
     return kernel(&ctx_, buffers.data(), dims.data(), workspace);
   }
 
@@ -85,7 +91,8 @@ private:
 };
 
 /// Compiles for this machine without the on-disk cache; fails the test when that fails.
-inline std::shared_ptr<const JitModule> jit(const std::vector<KernelSource>& kernels, const Target& target = Target::host(),
+inline std::shared_ptr<const JitModule> jit(const std::vector<KernelSource>& kernels,
+                                            const Target& target = Target::host(),
                                             CompileOptions options = {}) {
   options.useCache = false;
   auto module = compileJit(kernels, target, options);

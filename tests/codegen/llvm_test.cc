@@ -19,7 +19,8 @@ PrimFunc maskedElementwise() {
   Var i = var("i");
   Expr base = i * 8;
   Expr mask = ramp(base, 8) < broadcast(n, 8);
-  Expr value = loadVector(x, base, 8, mask) * broadcast(constantFloat(kFloat32, 2), 8) + broadcast(constantFloat(kFloat32, 1), 8);
+  Expr value = loadVector(x, base, 8, mask) * broadcast(constantFloat(kFloat32, 2), 8) +
+               broadcast(constantFloat(kFloat32, 1), 8);
   Stmt loop = forLoop(i, truncdiv(n + 7, constant(kInt64, 8)), storeVector(y, value, base, 8, mask));
   return flatFunction({x, y}, loop);
 }
@@ -35,7 +36,8 @@ TEST(Llvm, MaskedTailTouchesNothingBeyond) {
       std::iota(x.begin(), x.begin() + n, 0.f);
       Context ctx;
       ASSERT_EQ(ctx.run(module->kernel("ew"), {x.data(), y.data()}, {n}), 0);
-      for (int i = 0; i < n + 8; ++i) EXPECT_EQ(y[size_t(i)], i < n ? float(i) * 2 + 1 : -5) << i << " of " << n;
+      for (int i = 0; i < n + 8; ++i)
+        EXPECT_EQ(y[size_t(i)], i < n ? float(i) * 2 + 1 : -5) << i << " of " << n;
     }
   }
 }
@@ -43,7 +45,8 @@ TEST(Llvm, MaskedTailTouchesNothingBeyond) {
 TEST(Llvm, RegisterTile) {
   // C[6, 16] += A[k, 6] * B[k, 16], accumulators in registers.
   Var k = var("K");
-  Buffer a = buffer("A", kFloat32, {k * 6}), b = buffer("B", kFloat32, {k * 16}), c = buffer("C", kFloat32, dims({96}));
+  Buffer a = buffer("A", kFloat32, {k * 6}), b = buffer("B", kFloat32, {k * 16}),
+         c = buffer("C", kFloat32, dims({96}));
   Buffer acc = buffer("acc", kFloat32, dims({96}), "register");
   std::vector<Stmt> first, body, last;
   Var p = var("p");
@@ -75,13 +78,16 @@ TEST(Llvm, RegisterTile) {
 }
 
 TEST(Llvm, ParallelLoopsAndThreadWorkspace) {
-  // for i in parallel(n): tmp[0:4] = x[i*4 : i*4+4] (in this thread's workspace); y[i] = tmp[0] + 10 * tmp[3] + n
+  // for i in parallel(n): tmp[0:4] = x[i*4 : i*4+4] (in this thread's workspace); y[i] = tmp[0] + 10 * tmp[3]
+  // + n
   Var n = var("n"), i = var("i"), j = var("j");
-  Buffer x = buffer("X", kInt32, {n * 4}), y = buffer("Y", kInt32, {n}), tmp = buffer("tmp", kInt32, dims({4}));
+  Buffer x = buffer("X", kInt32, {n * 4}), y = buffer("Y", kInt32, {n}),
+         tmp = buffer("tmp", kInt32, dims({4}));
   Stmt fill = forLoop(j, intImm(4), store(tmp, load(x, {i * 4 + j}), {j}));
   Expr sum = load(tmp, {intImm(0)}) + load(tmp, {intImm(3)}) * constant(kInt32, 10) + castTo(kInt32, n);
   Stmt body = seq({fill, store(y, sum, {i})});
-  body = make<const AllocNode>(tmp, body, dict({{"workspace_offset", intImm(64)}, {"per_thread", intImm(1)}}));
+  body =
+      make<const AllocNode>(tmp, body, dict({{"workspace_offset", intImm(64)}, {"per_thread", intImm(1)}}));
   PrimFunc f = flatFunction({x, y}, forLoop(i, n, body, ForKind::kParallel));
   f = withAttr(withAttr(f, "workspace_bytes", intImm(128)), "workspace_per_thread_bytes", intImm(128));
   auto module = jit({{"par", f}});
@@ -95,7 +101,8 @@ TEST(Llvm, ParallelLoopsAndThreadWorkspace) {
       ASSERT_EQ(ctx.run(module->kernel("par"), {xv.data(), yv.data()}, {count}, workspace.data()), 0);
       for (int t = 0; t < count; ++t) EXPECT_EQ(yv[size_t(t)], t * 4 + 10 * (t * 4 + 3) + count);
       EXPECT_EQ(ctx.forks, threads > 1 && count > 0 ? 1 : 0);
-      for (int t = 0; t < 192; ++t) EXPECT_EQ(workspace[size_t(t)], std::byte(0x55)) << "outside of the threads' parts";
+      for (int t = 0; t < 192; ++t)
+        EXPECT_EQ(workspace[size_t(t)], std::byte(0x55)) << "outside of the threads' parts";
     }
 }
 
@@ -115,7 +122,8 @@ TEST(Llvm, NestedParallelIsSerialInside) {
 TEST(Llvm, SharedWorkspaceLivesAcrossLoops) {
   Var i = var("i"), j = var("j"), n = var("n");
   Buffer y = buffer("Y", kInt64, {n}), tmp = buffer("tmp", kInt64, {n});
-  Stmt body = seq({forLoop(i, n, store(tmp, i * i, {i}), ForKind::kParallel), forLoop(j, n, store(y, load(tmp, {n - j - 1}), {j}))});
+  Stmt body = seq({forLoop(i, n, store(tmp, i * i, {i}), ForKind::kParallel),
+                   forLoop(j, n, store(y, load(tmp, {n - j - 1}), {j}))});
   body = make<const AllocNode>(tmp, body, dict({{"workspace_offset", intImm(64)}}));
   auto module = jit({{"shared", withAttr(flatFunction({y}, body), "workspace_bytes", n * 8 + 64)}});
   ASSERT_TRUE(module);
@@ -154,7 +162,8 @@ TEST(Llvm, ScalarParametersAndWhile) {
   Var n = var("n", kInt32), scale = var("scale", kFloat32);
   Buffer state = buffer("state", kInt64, dims({1}), "local");
   Expr current = load(state, {intImm(0)});
-  Stmt halve = seq({store(state, truncdiv(current, intImm(2)), {intImm(0)}), store(y, load(y, {intImm(0)}) + 1, {intImm(0)})});
+  Stmt halve = seq({store(state, truncdiv(current, intImm(2)), {intImm(0)}),
+                    store(y, load(y, {intImm(0)}) + 1, {intImm(0)})});
   Stmt body = seq({store(y, intImm(0), {intImm(0)}), store(state, castTo(kInt64, n), {intImm(0)}),
                    make<const WhileNode>(current > intImm(1), halve),
                    store(y, castTo(kInt64, scale * constantFloat(kFloat32, 10)), {intImm(1)})});
@@ -207,11 +216,13 @@ TEST(Llvm, StridedReversedGatheredAndBool) {
 
 TEST(Llvm, PackedAndExternCalls) {
   Buffer x = buffer("X", kFloat32, dims({2, 3})), y = buffer("Y", kInt64, dims({2}));
-  Expr packed = callAs(kInt64, Intrin::kCallPacked, {str("my.sum"), x, intImm(5), constantFloat(kFloat32, 1.5)});
+  Expr packed =
+      callAs(kInt64, Intrin::kCallPacked, {str("my.sum"), x, intImm(5), constantFloat(kFloat32, 1.5)});
   auto sum = [](const bevel_value* args, int32_t count, bevel_value* result) -> int32_t {
     const DLTensor* t = args[0].v.view;
-    bool asExpected = count == 3 && args[0].kind == BEVEL_VIEW && t->ndim == 2 && t->shape[0] == 2 && t->shape[1] == 3 &&
-                      t->dtype.code == kDLFloat && t->dtype.bits == 32 && args[1].kind == BEVEL_INT && args[2].kind == BEVEL_FLOAT;
+    bool asExpected = count == 3 && args[0].kind == BEVEL_VIEW && t->ndim == 2 && t->shape[0] == 2 &&
+                      t->shape[1] == 3 && t->dtype.code == kDLFloat && t->dtype.bits == 32 &&
+                      args[1].kind == BEVEL_INT && args[2].kind == BEVEL_FLOAT;
     if (!asExpected) return 7;
     const auto* data = static_cast<const float*>(t->data);
     result->kind = BEVEL_INT;
@@ -221,8 +232,10 @@ TEST(Llvm, PackedAndExternCalls) {
   // Two functions of the C library: int ffs(int), and one that takes a pointer.
   Expr ffs = callAs(kInt32, Intrin::kCallExtern, {str("ffs"), constant(kInt32, 0x50)});
   Expr address = callAs(DType::Handle(), Intrin::kAddressOf, {load(y, {intImm(0)})});
-  Stmt clear = make<const EvaluateNode>(callAs(DType::Handle(), Intrin::kCallExtern, {str("memset"), address, constant(kInt32, 1), intImm(1)}));
-  PrimFunc f = flatFunction({x, y}, seq({store(y, packed, {intImm(0)}), clear, store(y, castTo(kInt64, ffs), {intImm(1)})}));
+  Stmt clear = make<const EvaluateNode>(
+      callAs(DType::Handle(), Intrin::kCallExtern, {str("memset"), address, constant(kInt32, 1), intImm(1)}));
+  PrimFunc f = flatFunction(
+      {x, y}, seq({store(y, packed, {intImm(0)}), clear, store(y, castTo(kInt64, ffs), {intImm(1)})}));
   auto module = jit({{"calls", f}});
   ASSERT_TRUE(module);
   std::vector<float> xv = {1, 2, 3, 4, 5, 6};
@@ -234,7 +247,8 @@ TEST(Llvm, PackedAndExternCalls) {
   EXPECT_EQ(yv[1], 5);
   EXPECT_EQ(ctx.packedName, "my.sum");
   ctx.packed = nullptr;
-  EXPECT_EQ(ctx.run(module->kernel("calls"), {xv.data(), yv.data()}), 5) << "the callee's status ends the kernel";
+  EXPECT_EQ(ctx.run(module->kernel("calls"), {xv.data(), yv.data()}), 5)
+      << "the callee's status ends the kernel";
 }
 
 TEST(Llvm, RefusedConstructsAreNamed) {
