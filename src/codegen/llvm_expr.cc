@@ -294,7 +294,6 @@ Value* KernelEmitter::emitShift(BinaryOp op, bool isSigned, Value* a, Value* b) 
 }
 
 Value* KernelEmitter::emitShuffle(const ShuffleNode& e) {
-  std::vector<Value*> lanes; // of the concatenation: (vector, lane) pairs by index
   std::vector<Value*> vectors;
   for (const Expr& v : e.vectors) vectors.push_back(emit(v));
   std::vector<int> pick;
