@@ -246,6 +246,7 @@ ConstBound AnalyzerState::bound(const Expr& e) {
   };
   use(facts_);
   use(assumed_);
+  b = sane(b);
   if (b.min > b.max) b = {b.min, b.min}; // contradictory knowledge: nothing runs here
   CacheEntry& again = slot(bounds_, e);  // computing may have reused the entry
   again.key = e;

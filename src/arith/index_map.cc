@@ -244,7 +244,7 @@ std::string IndexMap::str() const {
   auto item = [&](const std::string& text) { out += (printed++ ? ", " : "") + text; };
   for (size_t i = 0; i <= final.size(); ++i) {
     if (std::find(separators.begin(), separators.end(), int64_t(i)) != separators.end())
-      item("axis_separator");
+      item("IndexMap.AXIS_SEPARATOR");
     if (i < final.size()) item(print(final[i]));
   }
   return out + (printed == 1 ? ",)" : ")");

@@ -336,7 +336,9 @@ AnalyzerState::LinearForm AnalyzerState::exactForm(const Expr& e) {
 bool AnalyzerState::fitsAsOperand(const LinearForm& f, const LinearForm& whole, DType t) {
   if (!f.valid) return false;
   if (f.isConst()) return fitsDType(f.constant, t);
-  if (f.constant == 0 && f.terms.size() == 1 && f.terms[0].coef == 1) return true;
+  // An atom exists already; a product may have come from multiplying out, so that nobody has computed it.
+  bool lone = f.constant == 0 && f.terms.size() == 1 && f.terms[0].coef == 1;
+  if (lone && !isRing(f.terms[0].atom)) return true;
   ConstBound b = formBound(f), all = dtypeBound(t);
   if (b.bounded() && b.within(all.min, all.max)) return true;
   // x + c' lies between x and x + c, which both fit, when c' lies between 0 and c.

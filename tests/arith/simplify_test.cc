@@ -3,7 +3,7 @@
 
 #include "ir/printer.h"
 
-#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 
 namespace bevel {
@@ -168,19 +168,17 @@ TEST_F(Simplify, LoadedValuesWrap) {
 
 /// A compile asks hundreds of thousands of times: an ordinary query takes microseconds.
 TEST_F(Simplify, IsFast) {
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock(); // processor time: other work on the machine does not count
   int64_t sum = 0;
-  for (int64_t r = 0; r < 20000; ++r) {
+  constexpr int kQueries = 5000;
+  for (int64_t r = 0; r < kQueries; ++r) {
     Expr e = floordiv(i * 64 + j * 8 + floormod(k * 3 + r, 8), 8) + min(i * 8 + r, intImm(1000 + r));
     sum += an.bound(an.simplify(e)).max;
     sum += an.prove(i * 8 + j < intImm(256 + r));
   }
-  double us =
-      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 20000;
-  RecordProperty("microseconds", std::to_string(us));
-  std::printf("[ %.1f us a query ]\n", us);
+  double us = double(std::clock() - start) / CLOCKS_PER_SEC * 1e6 / kQueries;
   EXPECT_NE(sum, 0);
-  EXPECT_LT(us, 500);
+  EXPECT_LT(us, 200) << "microseconds a query (about 15 without sanitizers)";
 }
 
 } // namespace
