@@ -17,6 +17,7 @@ using StepRef = Ref<const StepNode>;
 /// How a field takes part in a step.
 enum class StepRole : uint8_t {
   kIn,       // an argument without default
+  kVariadic, // the first argument: a list written without brackets, `sch.reorder(l1, l2)`
   kOption,   // an argument with default: left out of the text when it has it
   kDecision, // an option that a sampling step fills in when it is absent, and that search changes
   kOut,      // a result; the last field
@@ -28,6 +29,8 @@ struct StepField {
   StepRole role;
   StepValue (*get)(const void* step);
   Status (*set)(void* step, const StepValue& value);
+  RVKind handleKind; // of a result, or of a list of results
+  bool isList;       // a list of values
 };
 
 /// A step's documentation; the example is executed by a test.
@@ -68,6 +71,11 @@ public:
   /// The handles it gives, in order.
   std::vector<RV> outputs() const;
 };
+
+/// Sets the arguments of a fresh step: positional ones in order (a variadic first argument takes all of them), then named
+/// ones. Fails (kUsage) on a wrong type, an unknown name, one given twice, or a missing one; naming what is at fault.
+Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
+                     const std::vector<std::pair<std::string, StepValue>>& named);
 
 uint64_t hashStep(const StepNode& step, uint64_t seed = 0);
 bool sameStep(const StepNode& a, const StepNode& b);

@@ -41,4 +41,9 @@ public:
   friend bool operator==(const Trace& a, const Trace& b); // up to the names of handles
 };
 
+/// Runs a script on a schedule line by line. Beyond what a trace's text allows, a list of results may be bound to one name and indexed
+/// (`loops = sch.get_loops(b)`, `loops[-1]`, `*loops`), and calls may be nested. On failure the schedule is as before; the error
+/// points at the line and column.
+Status runScript(Schedule& schedule, std::string_view text, std::string file = "");
+
 } // namespace bevel

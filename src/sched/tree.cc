@@ -1,0 +1,217 @@
+#include "sched/tree.h"
+
+#include <unordered_set>
+
+namespace bevel {
+
+int numChildren(const Stmt& s) {
+  switch (s->kind) {
+  case Kind::kSeq: return int(cast<SeqNode>(s)->stmts.size());
+  case Kind::kIf: return 2;
+  case Kind::kFor:
+  case Kind::kWhile:
+  case Kind::kLetStmt:
+  case Kind::kAlloc:
+  case Kind::kDeclBuffer:
+  case Kind::kAttrStmt:
+  case Kind::kBlockRealize: return 1;
+  default: return 0;
+  }
+}
+
+Stmt childAt(const Stmt& s, int slot) {
+  switch (s->kind) {
+  case Kind::kSeq: return cast<SeqNode>(s)->stmts[size_t(slot)];
+  case Kind::kIf: return slot == 0 ? cast<IfNode>(s)->thenBody : cast<IfNode>(s)->elseBody;
+  case Kind::kFor: return cast<ForNode>(s)->body;
+  case Kind::kWhile: return cast<WhileNode>(s)->body;
+  case Kind::kLetStmt: return cast<LetStmtNode>(s)->body;
+  case Kind::kAlloc: return cast<AllocNode>(s)->body;
+  case Kind::kDeclBuffer: return cast<DeclBufferNode>(s)->body;
+  case Kind::kAttrStmt: return cast<AttrStmtNode>(s)->body;
+  case Kind::kBlockRealize: return cast<BlockRealizeNode>(s)->block->body;
+  default: return nullptr;
+  }
+}
+
+namespace {
+
+template <class N> Stmt withBody(const Stmt& s, Stmt body) {
+  if (!body) return nullptr;
+  auto copy = mutableCopy(cast<N>(s));
+  copy->body = std::move(body);
+  return Stmt(copy);
+}
+
+Stmt withSeqChild(const Stmt& s, int slot, Stmt child) {
+  std::vector<Stmt> items;
+  const auto& stmts = cast<SeqNode>(s)->stmts;
+  for (size_t i = 0; i < stmts.size(); ++i) {
+    if (int(i) != slot) items.push_back(stmts[i]);
+    else if (child) items.push_back(child);
+  }
+  return items.empty() ? nullptr : seq(items);
+}
+
+Stmt withIfChild(const Stmt& s, int slot, Stmt child) {
+  auto copy = mutableCopy(cast<IfNode>(s));
+  (slot == 0 ? copy->thenBody : copy->elseBody) = std::move(child);
+  if (!copy->thenBody && !copy->elseBody) return nullptr;
+  if (!copy->thenBody) {
+    copy->condition = logicalNot(copy->condition);
+    copy->thenBody = copy->elseBody;
+    copy->elseBody = nullptr;
+  }
+  return Stmt(copy);
+}
+
+} // namespace
+
+Stmt withChild(const Stmt& s, int slot, Stmt child) {
+  switch (s->kind) {
+  case Kind::kSeq: return withSeqChild(s, slot, std::move(child));
+  case Kind::kIf: return withIfChild(s, slot, std::move(child));
+  case Kind::kFor: return withBody<ForNode>(s, std::move(child));
+  case Kind::kWhile: return withBody<WhileNode>(s, std::move(child));
+  case Kind::kLetStmt: return withBody<LetStmtNode>(s, std::move(child));
+  case Kind::kAlloc: return withBody<AllocNode>(s, std::move(child));
+  case Kind::kDeclBuffer: return withBody<DeclBufferNode>(s, std::move(child));
+  case Kind::kAttrStmt: return withBody<AttrStmtNode>(s, std::move(child));
+  case Kind::kBlockRealize: {
+    BEVEL_ASSERT(child, "a block lost its body");
+    auto realize = mutableCopy(cast<BlockRealizeNode>(s));
+    auto block = mutableCopy(realize->block);
+    block->body = std::move(child);
+    realize->block = Block(block);
+    return Stmt(realize);
+  }
+  default: BEVEL_ASSERT(false, "a statement without children on a path");
+  }
+}
+
+namespace {
+
+bool findInto(const Stmt& s, FunctionRef<bool(const Stmt&)> found, Path& path) {
+  if (found(s)) {
+    path.target = s;
+    return true;
+  }
+  int n = numChildren(s);
+  for (int i = 0; i < n; ++i) {
+    Stmt child = childAt(s, i);
+    if (!child) continue;
+    path.ancestors.push_back({s, i});
+    if (findInto(child, found, path)) return true;
+    path.ancestors.pop_back();
+  }
+  return false;
+}
+
+} // namespace
+
+Path findLoop(const Stmt& root, const Var& var) {
+  Path path;
+  findInto(root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
+  return path;
+}
+
+Path findBlock(const Stmt& root, std::string_view name) {
+  Path path;
+  findInto(
+      root, [&](const Stmt& s) { return s->kind == Kind::kBlockRealize && cast<BlockRealizeNode>(s)->block->name == name; },
+      path);
+  return path;
+}
+
+int Path::scope() const {
+  for (int i = int(ancestors.size()) - 1; i >= 0; --i)
+    if (ancestors[size_t(i)].node->kind == Kind::kBlockRealize) return i;
+  return -1;
+}
+
+std::vector<For> Path::loops() const {
+  std::vector<For> out;
+  for (size_t i = size_t(scope() + 1); i < ancestors.size(); ++i)
+    if (ancestors[i].node->kind == Kind::kFor) out.push_back(cast<ForNode>(ancestors[i].node));
+  return out;
+}
+
+Path Path::upTo(size_t i) const {
+  Path out;
+  out.ancestors.assign(ancestors.begin(), ancestors.begin() + ptrdiff_t(i));
+  out.target = ancestors[i].node;
+  return out;
+}
+
+Stmt replaceFrom(const Path& path, size_t i, Stmt replacement) {
+  for (size_t k = i; k-- > 0;) replacement = withChild(path.ancestors[k].node, path.ancestors[k].slot, std::move(replacement));
+  return replacement;
+}
+
+Stmt replaceAt(const Path& path, Stmt replacement) {
+  return replaceFrom(path, path.ancestors.size(), std::move(replacement));
+}
+
+void forEachStmt(const Stmt& root, FunctionRef<bool(const Stmt&)> f) {
+  if ((root->kind == Kind::kFor || root->kind == Kind::kBlockRealize) && !f(root)) return;
+  int n = numChildren(root);
+  for (int i = 0; i < n; ++i)
+    if (Stmt child = childAt(root, i)) forEachStmt(child, f);
+}
+
+std::vector<For> loopChain(const Stmt& s) {
+  std::vector<For> out;
+  for (Stmt at = s; at->kind == Kind::kFor; at = out.back()->body) out.push_back(cast<ForNode>(at));
+  return out;
+}
+
+std::vector<BlockRealize> blocksUnder(const Stmt& s) {
+  std::vector<BlockRealize> out;
+  forEachStmt(s, [&](const Stmt& x) {
+    if (x->kind != Kind::kBlockRealize) return true;
+    out.push_back(cast<BlockRealizeNode>(x));
+    return false;
+  });
+  return out;
+}
+
+Stmt mapLeaves(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f) {
+  int n = s->kind == Kind::kBlockRealize ? 0 : numChildren(s);
+  if (n == 0) return f(s);
+  if (s->kind == Kind::kSeq) {
+    std::vector<Stmt> items;
+    for (const Stmt& x : cast<SeqNode>(s)->stmts) items.push_back(mapLeaves(x, f));
+    return seq(items);
+  }
+  Stmt out = s;
+  for (int i = 0; i < n; ++i) {
+    Stmt child = childAt(s, i);
+    if (!child) continue;
+    Stmt mapped = mapLeaves(child, f);
+    if (mapped != child) out = withChild(out, i, mapped);
+  }
+  return out;
+}
+
+Stmt guarded(const Stmt& s, const Expr& condition) {
+  if (isConst(condition, 1)) return s;
+  return mapLeaves(s, [&](const Stmt& leaf) -> Stmt {
+    if (leaf->kind != Kind::kBlockRealize) return make<const IfNode>(condition, leaf);
+    auto copy = mutableCopy(cast<BlockRealizeNode>(leaf));
+    copy->predicate = logicalAnd(copy->predicate, condition);
+    return Stmt(copy);
+  });
+}
+
+std::string freshBlockName(const Stmt& root, const std::string& base) {
+  std::unordered_set<std::string> used;
+  forEachStmt(root, [&](const Stmt& s) {
+    if (s->kind == Kind::kBlockRealize) used.insert(cast<BlockRealizeNode>(s)->block->name);
+    return true;
+  });
+  if (!used.contains(base)) return base;
+  for (int i = 1;; ++i)
+    if (std::string name = base + "_" + std::to_string(i); !used.contains(name)) return name;
+}
+
+} // namespace bevel
