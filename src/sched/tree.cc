@@ -203,6 +203,23 @@ Stmt guarded(const Stmt& s, const Expr& condition) {
   });
 }
 
+Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value) {
+  auto change = [&](const Dict& d) {
+    Dict out = withAttr(d, key, std::move(value));
+    return out && out->keys.empty() ? Dict() : out;
+  };
+  if (auto* loop = s.as<ForNode>()) {
+    auto copy = mutableCopy(For(loop));
+    copy->annotations = change(copy->annotations);
+    return Stmt(copy);
+  }
+  auto realize = mutableCopy(cast<BlockRealizeNode>(s));
+  auto block = mutableCopy(realize->block);
+  block->annotations = change(block->annotations);
+  realize->block = Block(block);
+  return Stmt(realize);
+}
+
 std::string freshBlockName(const Stmt& root, const std::string& base) {
   std::unordered_set<std::string> used;
   forEachStmt(root, [&](const Stmt& s) {

@@ -58,6 +58,9 @@ Stmt mapLeaves(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f);
 /// Everything under s runs only where the condition holds.
 Stmt guarded(const Stmt& s, const Expr& condition);
 
+/// A loop or block realization with an annotation set, or removed when the value is null.
+Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value);
+
 /// A name not used by any block, and a variable name not used by any loop, of the program.
 std::string freshBlockName(const Stmt& root, const std::string& base);
 

@@ -1,0 +1,21 @@
+// What parallel, vectorize, unroll and bind share: the checks on a loop, and changing its kind.
+#pragma once
+
+#include "sched/scope.h"
+
+#include <utility>
+
+namespace bevel {
+
+/// A serial loop whose iterations may run in any order, or at once, with the same results. `doing` names the step in messages.
+Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV loop);
+/// The loops around a path's target with their domains, outermost first.
+std::vector<std::pair<Var, Range>> enclosingRanges(const Path& path);
+void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::string& thread = "");
+/// True when each loop variable occurs in at most one axis of the block, as a term with a positive constant factor, and the axes are
+/// spatial or reductions: then any order of the loops gives the same results.
+bool hasPlainBinding(const BlockRealize& realize);
+/// Simplifies axis values and predicates of the blocks under a statement, knowing the ranges of the loops inside it.
+Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer);
+
+} // namespace bevel

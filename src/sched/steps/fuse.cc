@@ -1,0 +1,105 @@
+#include "ir/structural.h"
+#include "sched/loop_kind.h"
+#include "sched/steps/step_impl.h"
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Fuses nested loops, given outermost first, into one.
+
+Each loop must be the only thing in the body of the one before, and its extent must not depend on it. `i` and `j` become
+`i_j_fused // J` and `i_j_fused % J`.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    for i, j in T.grid(8, 4):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+i, j = sch.get_loops(block=b)
+f = sch.fuse(i, j)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    for i_j_fused in range(32):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i_j_fused // 4)
+            vj = T.axis.spatial(4, i_j_fused % 4)
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)"};
+
+struct Fuse {
+  std::vector<LoopRV> loops;
+  bool preserveUnitIters = true;
+  LoopRV result;
+  STEP_FIELDS(Fuse, VARIADIC(loops), OPTION(preserveUnitIters), OUT(result))
+};
+
+struct FusePlan {
+  Path path; // to the outermost
+  std::vector<For> loops;
+  Expr extent;
+};
+
+static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
+  if (s.loops.empty()) return fail(ErrorCode::kUsage, "there is no loop to fuse");
+  FusePlan plan;
+  BEVEL_TRY(plan.path, locate(sch, s.loops[0]));
+  plan.loops.push_back(loopAt(plan.path));
+  plan.extent = plan.loops[0]->extent;
+  BEVEL_CHECK(checkPlainLoop(plan.loops[0]));
+  DType dtype = plan.loops[0]->var->dtype;
+  for (size_t i = 1; i < s.loops.size(); ++i) {
+    BEVEL_TRY(Var v, sch.varOf(s.loops[i]));
+    auto* inner = plan.loops.back()->body.as<ForNode>();
+    if (!inner || inner->var != v) {
+      BEVEL_TRY(Path there, locate(sch, s.loops[i]));
+      return illegal(quoted(loopAt(there)) + " is not the only thing in the body of " + quoted(plan.loops.back()));
+    }
+    BEVEL_CHECK(checkPlainLoop(For(inner)));
+    for (const For& outer : plan.loops)
+      if (usesVar(inner->extent, outer->var) || usesVar(inner->min, outer->var))
+        return illegal("the range of " + quoted(For(inner)) + " depends on " + quoted(outer));
+    if (inner->var->dtype.bits > dtype.bits) dtype = inner->var->dtype;
+    plan.loops.push_back(For(inner));
+    auto a = asConst(plan.extent), b = asConst(inner->extent);
+    int64_t product = 0;
+    if (a && b && (__builtin_mul_overflow(*a, *b, &product) || product > maxValue(dtype)))
+      return illegal("the fused extent does not fit " + dtype.str());
+    plan.extent = plan.extent * inner->extent;
+  }
+  return plan;
+}
+
+static void apply(Schedule& sch, Fuse& s, FusePlan&& plan) {
+  std::string name;
+  for (const For& l : plan.loops) name += l->var->name + "_";
+  Var fused = var(name + "fused", plan.extent->dtype);
+  VarMap map;
+  Expr rest = fused;
+  for (size_t i = plan.loops.size(); i-- > 0;) {
+    const For& l = plan.loops[i];
+    Expr index = i == 0 ? rest : floormod(rest, l->extent);
+    if (i > 0) rest = floordiv(rest, l->extent);
+    if (!s.preserveUnitIters && isConst(l->extent, 1)) index = constant(l->var->dtype, 0);
+    map[l->var] = castTo(l->var->dtype, l->min + index);
+  }
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  bindLoops(plan.path, analyzer);
+  analyzer.bind(fused, range(constant(fused->dtype, 0), plan.extent));
+  Stmt body = simplifyBindings(substitute(plan.loops.back()->body, map), analyzer);
+  setBody(sch, replaceAt(plan.path, withOrigin(forLoop(fused, plan.extent, body), plan.loops[0]->origin)));
+  s.result = sch.addLoop(fused);
+}
+
+STEP_INFO(Fuse, "fuse", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Result<LoopRV> Schedule::fuse(std::vector<LoopRV> loops, bool preserveUnitIters) {
+  return runStep(*this, steps::Fuse{std::move(loops), preserveUnitIters, {}}, &steps::Fuse::result);
+}
+} // namespace bevel

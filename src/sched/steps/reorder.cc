@@ -1,0 +1,140 @@
+#include "ir/structural.h"
+#include "loop/dependence.h"
+#include "sched/loop_kind.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Puts nested loops into the given order, outermost first; loops between them that are not named stay where they are.
+
+The loops must form a chain in which each holds only the next. A loop that moves inside another must carry no dependence but a
+reduction, and no loop's range may depend on a loop that would be inside it.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    for i, j in T.grid(8, 4):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+i, j = sch.get_loops(block=b)
+sch.reorder(j, i)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
+    for j, i in T.grid(4, 8):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)"};
+
+struct Reorder {
+  std::vector<LoopRV> orderedLoops;
+  STEP_FIELDS(Reorder, VARIADIC(orderedLoops))
+};
+
+struct ReorderPlan {
+  Path path;               // to the outermost loop of the chain
+  std::vector<For> before; // the chain from the outermost to the innermost named loop
+  std::vector<size_t> order; // new position -> index in `before`
+};
+
+/// The chain of loops that holds all the named ones.
+static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<LoopRV>& handles, std::vector<Var>& vars) {
+  ReorderPlan plan;
+  Path deepest;
+  for (LoopRV h : handles) {
+    BEVEL_TRY(Path path, locate(sch, h));
+    vars.push_back(loopAt(path)->var);
+    if (std::count(vars.begin(), vars.end(), vars.back()) > 1)
+      return fail(ErrorCode::kUsage, "loop " + vars.back()->name + " is named twice");
+    if (!deepest.target || path.ancestors.size() > deepest.ancestors.size()) deepest = std::move(path);
+  }
+  std::vector<Stmt> line;
+  for (const PathItem& item : deepest.ancestors) line.push_back(item.node);
+  line.push_back(deepest.target);
+  auto named = [&](const Stmt& x) { return x->kind == Kind::kFor && std::ranges::find(vars, cast<ForNode>(x)->var) != vars.end(); };
+  size_t first = size_t(std::ranges::find_if(line, named) - line.begin());
+  for (const Var& v : vars)
+    if (std::ranges::none_of(line, [&](const Stmt& x) { return x->kind == Kind::kFor && cast<ForNode>(x)->var == v; }))
+      return illegal("loop " + v->name + " and " + quoted(loopAt(deepest)) + " are not nested in each other");
+  for (size_t i = first; i < line.size(); ++i) {
+    if (line[i]->kind != Kind::kFor)
+      return illegal("the loops are not a chain: something else stands between " + quoted(cast<ForNode>(line[first])) + " and " +
+                     quoted(loopAt(deepest)));
+    plan.before.push_back(cast<ForNode>(line[i]));
+  }
+  plan.path = first == deepest.ancestors.size() ? deepest : deepest.upTo(first);
+  return plan;
+}
+
+/// Ranges must be computed outside of what they depend on.
+static Status checkRanges(const ReorderPlan& plan) {
+  for (size_t k = 0; k < plan.order.size(); ++k) {
+    const For& loop = plan.before[plan.order[k]];
+    if (loop->extent.is<IntImmNode>() && loop->min.is<IntImmNode>()) continue;
+    for (size_t m = k; m < plan.order.size(); ++m) {
+      const Var& inner = plan.before[plan.order[m]]->var;
+      if (usesVar(loop->extent, inner) || usesVar(loop->min, inner))
+        return illegal("the range of " + quoted(loop) + " depends on loop " + inner->name);
+    }
+  }
+  return {};
+}
+
+/// Every loop that moves inside another one must allow its iterations in any order.
+static Status checkCrossings(const ReorderPlan& plan) {
+  const Stmt& inside = plan.before.back()->body;
+  if (inside->kind == Kind::kBlockRealize && hasPlainBinding(cast<BlockRealizeNode>(inside))) return {};
+  std::vector<size_t> position(plan.order.size());
+  for (size_t k = 0; k < plan.order.size(); ++k) position[plan.order[k]] = k;
+  auto enclosing = enclosingRanges(plan.path);
+  for (size_t i = 0; i < plan.before.size(); ++i) {
+    const For& loop = plan.before[i];
+    bool moves = false;
+    for (size_t j = i + 1; j < plan.before.size(); ++j) moves |= position[i] > position[j];
+    if (moves) BEVEL_CHECK(checkReorderable(loop, enclosing));
+    enclosing.emplace_back(loop->var, range(loop->min, loop->extent));
+  }
+  return {};
+}
+
+static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
+  if (s.orderedLoops.empty()) return fail(ErrorCode::kUsage, "there is no loop to reorder");
+  std::vector<Var> vars;
+  BEVEL_TRY(ReorderPlan plan, findChain(sch, s.orderedLoops, vars));
+  size_t next = 0;
+  for (size_t i = 0; i < plan.before.size(); ++i) {
+    bool named = std::ranges::find(vars, plan.before[i]->var) != vars.end();
+    size_t source = i;
+    if (named) {
+      const Var& wanted = vars[next++];
+      source = size_t(std::ranges::find_if(plan.before, [&](const For& l) { return l->var == wanted; }) - plan.before.begin());
+    }
+    plan.order.push_back(source);
+  }
+  BEVEL_CHECK(checkRanges(plan));
+  BEVEL_CHECK(checkCrossings(plan));
+  return plan;
+}
+
+static void apply(Schedule& sch, Reorder&, ReorderPlan&& plan) {
+  Stmt body = plan.before.back()->body;
+  for (size_t k = plan.order.size(); k-- > 0;) {
+    auto loop = mutableCopy(plan.before[plan.order[k]]);
+    loop->body = body;
+    body = Stmt(loop);
+  }
+  setBody(sch, replaceAt(plan.path, body));
+}
+
+STEP_INFO(Reorder, "reorder", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::reorder(std::vector<LoopRV> orderedLoops) { return runStep(*this, steps::Reorder{std::move(orderedLoops)}); }
+} // namespace bevel

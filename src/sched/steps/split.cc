@@ -1,0 +1,135 @@
+#include "ir/structural.h"
+#include "sched/steps/step_impl.h"
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Splits a loop into nested loops; at most one factor is None and is inferred.
+
+The loop `i` is replaced by `i_0 * f1 * f2 + i_1 * f2 + i_2`. Where the product of the factors is not the extent, the blocks below run
+only where that is less than the extent. A product provably smaller than the extent is refused: iterations would be lost.
+
+`preserve_unit_iters=False` puts zero in place of loops of one iteration. `disable_predication=True` leaves out the condition,
+and is refused unless the factors divide the extent.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+    for i in range(100):
+        with T.sblock("B"):
+            vi = T.axis.spatial(100, i)
+            B[vi] = A[vi] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+i, = sch.get_loops(block=b)
+i0, i1 = sch.split(loop=i, factors=[None, 32])
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+    for i_0, i_1 in T.grid(4, 32):
+        with T.sblock("B"):
+            vi = T.axis.spatial(100, i_0 * 32 + i_1)
+            T.where(i_0 * 32 + i_1 < 100)
+            B[vi] = A[vi] + T.float32(1)
+)"};
+
+struct Split {
+  LoopRV loop;
+  Factors factors;
+  bool preserveUnitIters = true;
+  bool disablePredication = false;
+  std::vector<LoopRV> results;
+  STEP_FIELDS(Split, IN(loop), IN(factors), OPTION(preserveUnitIters), OPTION(disablePredication), OUT(results))
+};
+
+struct SplitPlan {
+  Path path;
+  std::vector<Expr> extents; // of the new loops, outermost first
+  Expr guard;                // over `index`; null when the factors divide
+  Var index;                 // stands for the original iteration, counted from zero
+};
+
+/// The given factors as numbers; -1 for None. Their product in `product`.
+static Result<std::vector<int64_t>> knownFactors(const Schedule& sch, const Split& s, int64_t& product) {
+  std::vector<int64_t> out;
+  int inferred = 0;
+  product = 1;
+  for (const IntArg& f : s.factors) {
+    if (f.kind == IntArg::Kind::kNone) {
+      ++inferred;
+      out.push_back(-1);
+      continue;
+    }
+    BEVEL_TRY(int64_t v, sch.get(f));
+    if (v <= 0) return fail(ErrorCode::kUsage, "factor " + std::to_string(v) + " is not positive");
+    if (__builtin_mul_overflow(product, v, &product) || product > (int64_t(1) << 40))
+      return fail(ErrorCode::kUsage, "the product of the factors is too large");
+    out.push_back(v);
+  }
+  if (out.empty()) return fail(ErrorCode::kUsage, "at least one factor is needed");
+  if (inferred > 1) return fail(ErrorCode::kUsage, "only one factor may be None");
+  return out;
+}
+
+static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
+  BEVEL_TRY(Path path, locate(sch, s.loop));
+  const For loop = loopAt(path);
+  BEVEL_CHECK(checkPlainLoop(loop));
+  int64_t product = 1;
+  BEVEL_TRY(std::vector<int64_t> factors, knownFactors(sch, s, product));
+  SplitPlan plan{path, {}, nullptr, var("i", loop->var->dtype)};
+  auto extent = asConst(loop->extent);
+  bool divides = extent && *extent % product == 0;
+  if (!extent) {
+    Analyzer analyzer;
+    bindShapeDims(sch.func(), analyzer);
+    divides = analyzer.prove(eq(floormod(loop->extent, product), constant(loop->extent->dtype, 0)));
+  }
+  bool hasInferred = false;
+  DType dtype = loop->var->dtype;
+  for (int64_t f : factors) {
+    hasInferred |= f < 0;
+    if (f >= 0) plan.extents.push_back(constant(dtype, f));
+    else if (extent) plan.extents.push_back(constant(dtype, (std::max<int64_t>(*extent, 0) + product - 1) / product));
+    else plan.extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
+  }
+  if (!hasInferred) {
+    if (extent ? product < *extent : true) {
+      if (!extent) return illegal("the extent of loop " + loop->var->name + " is not a constant: one factor must be None");
+      return illegal("the factors give " + std::to_string(product) + " of the " + std::to_string(*extent) + " iterations of loop " +
+                     loop->var->name);
+    }
+    divides = product == *extent;
+  }
+  if (!divides) {
+    if (s.disablePredication)
+      return illegal("the factors do not divide the extent of loop " + loop->var->name + ": without a condition its tail would run over");
+    plan.guard = Expr(plan.index) < loop->extent;
+  }
+  return plan;
+}
+
+static void apply(Schedule& sch, Split& s, SplitPlan&& plan) {
+  const For loop = loopAt(plan.path);
+  DType dtype = loop->var->dtype;
+  Expr index = constant(dtype, 0);
+  std::vector<Var> vars;
+  for (size_t i = 0; i < plan.extents.size(); ++i) {
+    vars.push_back(var(loop->var->name + "_" + std::to_string(i), dtype));
+    bool unit = !s.preserveUnitIters && isConst(plan.extents[i], 1);
+    index = index * plan.extents[i] + (unit ? constant(dtype, 0) : Expr(vars.back()));
+  }
+  Stmt body = substitute(loop->body, VarMap{{loop->var, loop->min + index}});
+  if (plan.guard) body = guarded(body, substitute(plan.guard, VarMap{{plan.index, index}}));
+  for (size_t i = vars.size(); i-- > 0;) body = withOrigin(forLoop(vars[i], plan.extents[i], body), loop->origin);
+  setBody(sch, replaceAt(plan.path, body));
+  for (const Var& v : vars) s.results.push_back(sch.addLoop(v));
+}
+
+STEP_INFO(Split, "split", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Result<std::vector<LoopRV>> Schedule::split(LoopRV loop, Factors factors, bool preserveUnitIters, bool disablePredication) {
+  return runStep(*this, steps::Split{loop, std::move(factors), preserveUnitIters, disablePredication, {}}, &steps::Split::results);
+}
+} // namespace bevel

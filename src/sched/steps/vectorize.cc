@@ -1,0 +1,72 @@
+#include "ir/structural.h"
+#include "sched/loop_kind.h"
+#include "sched/steps/step_impl.h"
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Runs the iterations of a loop as the lanes of vectors.
+
+The extent must be a constant. Refused like `parallel` where iterations depend on each other, and where the loop holds a loop whose
+range depends on it, or a while loop: the lanes would run different numbers of iterations.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+i, = sch.get_loops(block=b)
+sch.vectorize(loop=i)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1)
+)"};
+
+struct Vectorize {
+  LoopRV loop;
+  STEP_FIELDS(Vectorize, IN(loop))
+};
+
+/// All lanes must run the same statements.
+static Status checkUniform(const For& loop) {
+  Status status;
+  walk(loop->body, [&](const NodeRef& n) {
+    if (!status) return false;
+    if (n->kind == Kind::kWhile) status = illegal(quoted(loop) + " holds a while loop");
+    auto* inner = n.as<ForNode>();
+    if (!inner) return true;
+    if (usesVar(inner->extent, loop->var) || usesVar(inner->min, loop->var))
+      status = illegal("the range of " + quoted(For(inner)) + " depends on " + quoted(loop));
+    if (inner->forKind == ForKind::kVectorized || inner->forKind == ForKind::kParallel)
+      status = illegal(quoted(loop) + " holds " + quoted(For(inner)) + ", which is " + kForKindNames[int(inner->forKind)]);
+    return true;
+  });
+  return status;
+}
+
+static Result<Path> check(const Schedule& sch, const Vectorize& s) {
+  BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
+  const For loop = loopAt(path);
+  if (!asConst(loop->extent)) return illegal("the extent of " + quoted(loop) + " is not a constant");
+  if (*asConst(loop->extent) > 1024) return illegal("a vector of more than 1024 lanes");
+  for (const For& outer : path.loops())
+    if (outer->forKind == ForKind::kVectorized) return illegal(quoted(loop) + " is inside vectorized " + quoted(outer));
+  BEVEL_CHECK(checkUniform(loop));
+  return path;
+}
+
+static void apply(Schedule& sch, Vectorize&, Path&& path) { setLoopKind(sch, path, ForKind::kVectorized); }
+
+STEP_INFO(Vectorize, "vectorize", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::vectorize(LoopRV loop) { return runStep(*this, steps::Vectorize{loop}); }
+} // namespace bevel
