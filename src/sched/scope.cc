@@ -166,7 +166,10 @@ Status checkReductionBlock(const ScopeInfo& scope, int block) {
   const BlockNode& b = scope.blocks[size_t(block)].block();
   if (!b.init) return illegal("block " + b.name + " has no init: it is not a whole reduction");
   BEVEL_CHECK(checkAxes(b, true));
-  BEVEL_CHECK(checkNoOverlap(b));
+  for (const BufferRegion& w : b.writes)
+    for (const BufferRegion& r : b.reads)
+      if (r->buffer->data == w->buffer->data && !same(r, w))
+        return illegal("block " + b.name + " reads other elements of its output " + w->buffer->name);
   for (const BufferRegion& w : b.writes)
     for (const IterVar& iv : b.iters)
       if (iv->type == IterType::kReduce && usesVar(w, iv->var))

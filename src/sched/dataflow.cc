@@ -1,0 +1,244 @@
+#include "sched/dataflow.h"
+
+#include "arith/iter_map.h"
+#include "arith/linear.h"
+#include "ir/structural.h"
+#include "loop/regions.h"
+
+namespace bevel {
+
+namespace {
+
+std::vector<VarRange> rangesOf(const std::vector<For>& loops) {
+  std::vector<VarRange> out;
+  for (const For& l : loops) out.emplace_back(l->var, range(l->min, l->extent));
+  return out;
+}
+
+struct Toucher {
+  const Var& data;
+  bool write;
+  Analyzer& analyzer;
+  std::vector<For> loops;
+  BufferRegion result;
+
+  void visit(const Stmt& s) {
+    if (auto* realize = s.as<BlockRealizeNode>()) return add(*realize);
+    bool isLoop = s->kind == Kind::kFor;
+    if (isLoop) loops.push_back(cast<ForNode>(s));
+    int n = numChildren(s);
+    for (int i = 0; i < n; ++i)
+      if (Stmt child = childAt(s, i)) visit(child);
+    if (isLoop) loops.pop_back();
+  }
+
+  void add(const BlockRealizeNode& realize) {
+    VarMap values;
+    for (size_t i = 0; i < realize.values.size(); ++i) values[realize.block->iters[i]->var] = realize.values[i];
+    for (const BufferRegion& r : write ? realize.block->writes : realize.block->reads) {
+      if (r->buffer->data != data) continue;
+      Array<Range> region;
+      for (const Range& dim : r->region) region.push_back(range(substitute(dim->min, values), substitute(dim->extent, values)));
+      BufferRegion relaxed = relaxRegion(r->buffer, region, rangesOf(loops), {}, analyzer);
+      result = result ? regionUnion(result, relaxed, analyzer) : relaxed;
+    }
+  }
+};
+
+} // namespace
+
+BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer) {
+  Toucher toucher{data, write, analyzer, {}, nullptr};
+  forEachStmt(root, [&](const Stmt& s) { // loop ranges help to prove; variables are unique
+    if (s->kind == Kind::kFor) bindLoop(cast<ForNode>(s), analyzer);
+    return s->kind == Kind::kFor;
+  });
+  toucher.visit(root);
+  return toucher.result;
+}
+
+AxisRange wholeAxis(const IterVar& iv) { return {iv->domain->min, iv->domain->extent}; }
+
+AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer) {
+  DType dtype = iv->var->dtype;
+  min = analyzer.simplify(castTo(dtype, min));
+  Expr extent = analyzer.simplify(castTo(dtype, max) - min + 1);
+  const Expr& low = iv->domain->min;
+  Expr high = analyzer.simplify(low + iv->domain->extent); // exclusive
+  bool lowInside = analyzer.prove(min >= low), highInside = analyzer.prove(min + extent <= high);
+  if (!lowInside && !highInside && analyzer.prove(extent >= iv->domain->extent)) return wholeAxis(iv);
+  if (analyzer.prove(min <= low) && analyzer.prove(min + extent >= high)) return wholeAxis(iv);
+  return {min, extent, !lowInside, !highInside};
+}
+
+std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyzer& analyzer) {
+  std::vector<Var> vars;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const Var& v = block->iters[i]->var;
+    if (index == v) return AxisIndex{int(i), 1, constant(v->dtype, 0)};
+    vars.push_back(v);
+  }
+  auto linear = linearIn(index, vars, analyzer);
+  if (!linear) return std::nullopt;
+  AxisIndex out{-1, 0, linear->offset};
+  for (size_t i = 0; i < vars.size(); ++i) {
+    auto c = asConst(linear->coefficients[i]);
+    if (!c) return std::nullopt;
+    if (*c == 0) continue;
+    if (out.axis >= 0) return std::nullopt;
+    out.axis = int(i);
+    out.scale = *c;
+  }
+  return out;
+}
+
+namespace {
+
+/// The interval of an axis in which `axis*scale + offset + [0, extent)` meets [lo, hi].
+bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, Analyzer& analyzer, IntSet& out) {
+  if (index.axis < 0 || index.scale <= 0) return false;
+  auto width = asConst(analyzer.simplify(extent));
+  if (!width) return false;
+  Expr lo = wanted->min - index.offset - (*width - 1);
+  Expr hi = wanted->min + wanted->extent - 1 - index.offset;
+  if (index.scale > 1) {
+    lo = floordiv(lo + (index.scale - 1), index.scale);
+    hi = floordiv(hi, index.scale);
+  }
+  out = IntSet::interval(lo, hi);
+  return true;
+}
+
+} // namespace
+
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites, Analyzer& analyzer) {
+  size_t n = block->iters.size();
+  std::vector<IntSet> sets(n);
+  std::vector<bool> solved(n, false), whole(n, false);
+  for (const BufferRegion& wanted : regions) {
+    for (const BufferRegion& access : byWrites ? block->writes : block->reads) {
+      if (access->buffer->data != wanted->buffer->data) continue;
+      std::vector<bool> here(n, false);
+      for (size_t d = 0; d < access->region.size(); ++d) {
+        auto index = axisIndex(access->region[d]->min, block, analyzer);
+        IntSet set;
+        if (!index || index->axis < 0 || here[size_t(index->axis)]) continue;
+        if (!solveOne(*index, access->region[d]->extent, wanted->region[d], analyzer, set)) continue;
+        size_t axis = size_t(index->axis);
+        here[axis] = true;
+        sets[axis] = solved[axis] ? unionSet(sets[axis], set, analyzer) : set;
+        solved[axis] = true;
+      }
+      for (size_t i = 0; i < n; ++i) whole[i] = whole[i] || !here[i];
+    }
+  }
+  std::vector<AxisRange> out;
+  for (size_t i = 0; i < n; ++i) {
+    const IterVar& iv = block->iters[i];
+    bool bounded = solved[i] && !whole[i] && sets[i].bounded();
+    out.push_back(bounded ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer) : wholeAxis(iv));
+  }
+  return out;
+}
+
+Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool preserveUnit) {
+  Array<Expr> values;
+  Expr predicate = boolImm(true);
+  std::vector<std::pair<Var, Expr>> loops;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const IterVar& iv = block->iters[i];
+    const AxisRange& a = axes[i];
+    Expr value = a.min;
+    if (preserveUnit || !isConst(a.extent, 1)) {
+      Var v = var("ax" + std::to_string(i), iv->var->dtype);
+      loops.emplace_back(v, a.extent);
+      value = isConst(a.min, 0) ? Expr(v) : a.min + v;
+    }
+    values.push_back(value);
+    if (a.checkLow) predicate = logicalAnd(predicate, value >= iv->domain->min);
+    if (a.checkHigh) predicate = logicalAnd(predicate, value < iv->domain->min + iv->domain->extent);
+  }
+  Stmt body = make<const BlockRealizeNode>(values, predicate, block);
+  for (size_t i = loops.size(); i-- > 0;) body = forLoop(loops[i].first, loops[i].second, body);
+  return body;
+}
+
+bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
+  const Block& block = realize->block;
+  bool trivial = isConst(realize->predicate, 1);
+  std::vector<const ForNode*> used;
+  for (size_t i = 0; trivial && i < block->iters.size(); ++i) {
+    const ForNode* loop = nullptr;
+    for (const For& l : loops)
+      if (realize->values[i] == l->var) loop = l.get();
+    const Range& dom = block->iters[i]->domain;
+    trivial = loop && std::find(used.begin(), used.end(), loop) == used.end() && same(loop->min, dom->min) && same(loop->extent, dom->extent);
+    used.push_back(loop);
+  }
+  if (trivial) return true;
+  auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer, IterMapLevel::kSurjective);
+  if (!map) return false;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const Range& dom = block->iters[i]->domain;
+    if (!analyzer.proveEqual(map->indices[i].base, dom->min) || !analyzer.proveEqual(map->extents[i], dom->extent)) return false;
+  }
+  return true;
+}
+
+bool coversDomain(const ScopeBlock& block, Analyzer& analyzer) { return coversDomain(block.realize, block.loops, analyzer); }
+
+Status checkMovable(const Path& block, const Path& loop) {
+  BEVEL_TRY(BlockRealize blockScope, scopeOf(block));
+  BEVEL_TRY(BlockRealize loopScope, scopeOf(loop));
+  if (blockScope->block->name != loopScope->block->name)
+    return illegal(quoted(*realizeAt(block)->block) + " and " + quoted(loopAt(loop)) + " are not in the same block");
+  std::vector<For> around = loop.loops();
+  around.push_back(loopAt(loop));
+  for (const For& l : block.loops())
+    if (l->var == loopAt(loop)->var) return illegal(quoted(*realizeAt(block)->block) + " is under " + quoted(l) + " already");
+  for (const For& l : around)
+    if (l->forKind == ForKind::kVectorized) return illegal(quoted(l) + " is vectorized");
+  return {};
+}
+
+size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b) {
+  size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n]->var == b[n]->var) ++n;
+  return n;
+}
+
+bool isUnder(const ScopeBlock& block, const Var& loop) {
+  for (const For& l : block.loops)
+    if (l->var == loop) return true;
+  return false;
+}
+
+Status checkStableInputs(const ScopeInfo& info, int block) {
+  const ScopeBlock& self = info.blocks[size_t(block)];
+  for (const BufferRegion& r : self.block().reads) {
+    std::vector<int> writers = info.writers(r->buffer->data);
+    for (int w : writers) {
+      const ScopeBlock& writer = info.blocks[size_t(w)];
+      if (w > block)
+        return illegal("buffer " + r->buffer->name + ", which block " + self.name() + " reads, is written later by block " + writer.name());
+      if (sharedLoops(writer.loops, self.loops) > 0)
+        if (Status whole = checkCompleteOrReduction(info, w); !whole) return whole;
+    }
+  }
+  return {};
+}
+
+std::vector<Stmt> itemsOf(const Stmt& body) {
+  std::vector<Stmt> out;
+  if (auto* s = body.as<SeqNode>()) out.assign(s->stmts.begin(), s->stmts.end());
+  else out.push_back(body);
+  return out;
+}
+
+Stmt insertInto(const Stmt& body, size_t position, const Stmt& s) {
+  std::vector<Stmt> items = itemsOf(body);
+  items.insert(items.begin() + ptrdiff_t(std::min(position, items.size())), s);
+  return seq(items);
+}
+
+} // namespace bevel

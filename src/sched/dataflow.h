@@ -1,0 +1,62 @@
+// Moving blocks: which part of a buffer a piece of program touches, which values of a block's axes make that part, and the loops
+// around a block that run through exactly those values. Serves compute_at, reverse_compute_at, inlining and caches.
+#pragma once
+
+#include "sched/scope.h"
+
+namespace bevel {
+
+/// The region of a buffer that the blocks under a statement read or write (by their declared regions), over the variables defined
+/// outside of it: a box that contains it. Null when they do not. Conditions are not used: a tail counts as a whole tile, so that extents
+/// stay constant.
+BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer);
+
+/// The values an axis takes in new loops: min + [0, extent), of which those outside the axis' domain are left out by a condition where
+/// `checkLow` or `checkHigh` is set.
+struct AxisRange {
+  Expr min, extent;
+  bool checkLow = false, checkHigh = false;
+};
+/// The whole domain.
+AxisRange wholeAxis(const IterVar& iv);
+/// An interval, clipped to the domain: provably wider ranges become the domain.
+AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer);
+
+/// For each axis, the values whose accesses (writes, or reads) of the buffers meet the regions; the whole domain where that is not
+/// solved for. Axes are solved from dimensions indexed by `axis * constant + offset`.
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites, Analyzer& analyzer);
+
+/// Loops through the axes' values around a realization of the block. Loops are named ax0, ax1, …; axes of extent one get no loop unless
+/// `preserveUnit`.
+Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool preserveUnit);
+
+/// True when the executed instances of the block provably are all values of its axes.
+bool coversDomain(const ScopeBlock& block, Analyzer& analyzer);
+/// The same for one block and the loops around it in its scope, with outer loops as symbols.
+bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer);
+
+/// `axis * scale + offset` in one axis.
+struct AxisIndex {
+  int axis = -1; // -1: no axis at all (offset alone)
+  int64_t scale = 0;
+  Expr offset;
+};
+/// Nothing when the index has another form.
+std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyzer& analyzer);
+
+/// The block and the loop stand in one scope, the loop is not around the block yet, and no vector's lanes would run it.
+Status checkMovable(const Path& block, const Path& loop);
+
+/// The loops that two blocks share, outermost first.
+size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
+bool isUnder(const ScopeBlock& block, const Var& loop);
+/// Refuses when a buffer that the block reads may hold other values later (up to where a consumer stands): it has a writer after the
+/// block, or one that is not a whole block or reduction and shares a loop with the block.
+Status checkStableInputs(const ScopeInfo& info, int block);
+
+/// Inserts a statement into a loop's or block's body before item `position` of its sequence.
+Stmt insertInto(const Stmt& body, size_t position, const Stmt& s);
+/// The items of a body.
+std::vector<Stmt> itemsOf(const Stmt& body);
+
+} // namespace bevel

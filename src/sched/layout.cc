@@ -1,0 +1,83 @@
+#include "sched/layout.h"
+
+#include "ir/structural.h"
+#include "sched/dataflow.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace bevel {
+
+namespace {
+
+/// Rebuilds bottom-up, since constants must meet their operands in the new type.
+Expr retypedExpr(const Expr& e, DType dtype, const std::unordered_map<Var, Var, RefHash>& vars) {
+  if (auto* v = e.as<VarNode>()) {
+    auto it = vars.find(Var(v));
+    return it == vars.end() ? e : Expr(it->second);
+  }
+  if (auto* i = e.as<IntImmNode>()) return i->dtype.isInteger() ? constant(dtype, i->value) : e;
+  if (auto* b = e.as<BinaryNode>()) return binary(b->op, retypedExpr(b->a, dtype, vars), retypedExpr(b->b, dtype, vars));
+  return cast<ExprNode>(mapChildren(e, [&](const NodeRef& c) { return c.is<ExprNode>() ? NodeRef(retypedExpr(cast<ExprNode>(c), dtype, vars)) : c; }));
+}
+
+} // namespace
+
+IndexMap retyped(const IndexMap& map, DType dtype) {
+  IndexMap out;
+  std::unordered_map<Var, Var, RefHash> vars;
+  for (const Var& v : map.initial) out.initial.push_back(vars[v] = var(v->name, dtype));
+  for (const Expr& e : map.final) out.final.push_back(retypedExpr(e, dtype, vars));
+  out.separators = map.separators;
+  return out;
+}
+
+Array<Range> rangesOfShape(const Array<Expr>& shape) {
+  Array<Range> out;
+  for (const Expr& d : shape) out.push_back(range(constant(d->dtype, 0), d));
+  return out;
+}
+
+Result<PaddedInverse> invertPadded(const IndexMap& map, const Array<Range>& box, Analyzer& analyzer) {
+  if (auto exact = map.inverse(box, analyzer)) return PaddedInverse{std::move(*exact), boolImm(false)};
+  return map.nonSurjectiveInverse(box, analyzer);
+}
+
+Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, const std::vector<Var>& indices, const Expr& value) {
+  auto block = make<BlockNode>(freshBlockName(root, buffer->name + "_pad"));
+  std::vector<AxisRange> axes;
+  Array<Expr> at, values;
+  Array<Range> element;
+  VarMap map;
+  for (size_t d = 0; d < buffer->rank(); ++d) {
+    DType dtype = buffer->shape[d]->dtype;
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), buffer->shape[d]), var("v" + std::to_string(d), dtype), IterType::kSpatial);
+    block->iters.push_back(iv);
+    at.push_back(iv->var);
+    element.push_back(range(iv->var, constant(dtype, 1)));
+    axes.push_back(wholeAxis(iv));
+  }
+  block->writes = {make<const BufferRegionNode>(buffer, element)};
+  block->body = store(buffer, value, at);
+  Stmt nest = mapLeaves(makeNest(Block(block), axes, true), [&](const Stmt& leaf) -> Stmt {
+    auto realize = mutableCopy(cast<BlockRealizeNode>(leaf));
+    for (size_t d = 0; d < indices.size(); ++d) map[indices[d]] = realize->values[d];
+    realize->predicate = substitute(condition, map);
+    return Stmt(realize);
+  });
+  std::string holder;
+  forEachStmt(root, [&](const Stmt& s) {
+    auto* r = s.as<BlockRealizeNode>();
+    if (r && std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; }))
+      holder = r->block->name;
+    return holder.empty();
+  });
+  Path path = findBlock(root, holder);
+  auto realize = mutableCopy(realizeAt(path));
+  auto scope = mutableCopy(realize->block);
+  scope->body = insertInto(scope->body, 0, nest);
+  realize->block = Block(scope);
+  return replaceAt(path, Stmt(realize));
+}
+
+} // namespace bevel

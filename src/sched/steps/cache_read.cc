@@ -1,0 +1,152 @@
+#include "sched/cache.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Copies what consumers read of a buffer into a buffer of another storage scope, and lets them read the copy; gives the copying block.
+
+`read_buffer_index` chooses among the block's reads. `consumer_blocks` names the blocks that read the copy; without it, all readers
+in the scope. The copy is made right before the outermost loop that holds the first of them, but inside of every loop that also holds
+a writer of the buffer. Refused when the buffer is written after the copy, or by a consumer itself.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+a = sch.cache_read(block=b, read_buffer_index=0, storage_scope="shared")
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    A_shared = T.sblock_alloc_buffer((8,), scope="shared")
+    for ax0 in range(8):
+        with T.sblock("A_shared"):
+            v0 = T.axis.spatial(8, ax0)
+            A_shared[v0] = A[v0]
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A_shared[vi] + T.float32(1)
+)"};
+
+struct CacheRead {
+  BlockRV block;
+  int64_t readBufferIndex = 0;
+  std::string storageScope;
+  std::vector<BlockRV> consumerBlocks;
+  BlockRV result;
+  STEP_FIELDS(CacheRead, IN(block), IN(readBufferIndex), IN(storageScope), OPTION(consumerBlocks), OUT(result))
+};
+
+struct CacheReadPlan {
+  Path scope; // to the scope's realization
+  Buffer buffer, cache;
+  std::vector<std::string> consumers;
+  Var around;      // the loop whose body gets the copy; null: the scope's body
+  size_t position; // in that body
+  Stmt copy;
+  std::string name;
+};
+
+/// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop that also holds a writer.
+static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers, const std::vector<int>& consumers, CacheReadPlan& plan, Stmt& body) {
+  const ScopeBlock& first = info.blocks[size_t(consumers.front())];
+  size_t depth = 0;
+  for (int w : writers)
+    for (int c : consumers) depth = std::max(depth, sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(c)].loops));
+  for (int c : consumers)
+    if (sharedLoops(first.loops, info.blocks[size_t(c)].loops) < depth)
+      return illegal("the consumers stand in different loops, one of which holds a writer of the buffer");
+  body = info.scope->block->body;
+  if (depth > 0) {
+    plan.around = first.loops[depth - 1]->var;
+    body = first.loops[depth - 1]->body;
+  }
+  std::vector<Stmt> items = itemsOf(body);
+  for (size_t i = 0; i < items.size(); ++i)
+    if (findBlock(items[i], first.name()).target) plan.position = i;
+  for (int w : writers)
+    if (findBlock(items[plan.position], info.blocks[size_t(w)].name()).target)
+      return illegal("a writer of the buffer and its first reader stand in one statement that is not a loop");
+  return {};
+}
+
+/// What the consumers under the body read of the buffer, kept inside of it.
+static Array<Range> consumedRegion(const Stmt& body, const CacheReadPlan& plan, Analyzer& analyzer) {
+  BufferRegion region;
+  std::vector<Stmt> items = itemsOf(body);
+  Stmt rest = seq(std::vector<Stmt>(items.begin() + ptrdiff_t(plan.position), items.end()));
+  // Blocks that keep reading the buffer itself do not count.
+  Stmt only = mapLeaves(rest, [&](const Stmt& leaf) -> Stmt {
+    auto* r = leaf.as<BlockRealizeNode>();
+    bool counts = r && std::ranges::find(plan.consumers, r->block->name) != plan.consumers.end();
+    return counts ? leaf : seq({});
+  });
+  region = touchedRegion(only, plan.buffer->data, false, analyzer);
+  Array<Range> out;
+  for (size_t d = 0; d < region->region.size(); ++d) {
+    const Range& r = region->region[d];
+    const Expr& size = plan.buffer->shape[d];
+    bool inside = analyzer.prove(r->min >= constant(r->min->dtype, 0)) && analyzer.prove(r->min + r->extent <= size);
+    out.push_back(inside ? r : range(constant(size->dtype, 0), size));
+  }
+  return out;
+}
+
+static Result<CacheReadPlan> check(const Schedule& sch, const CacheRead& s) {
+  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
+  CacheReadPlan plan;
+  plan.scope = path.upTo(size_t(path.scope()));
+  BEVEL_TRY(plan.buffer, bufferOf(*realizeAt(path)->block, readBuffer(s.readBufferIndex)));
+  ScopeInfo info(scope);
+  BEVEL_TRY(plan.consumers, consumerNames(sch, info, s.consumerBlocks, plan.buffer));
+  std::vector<int> consumers, writers = info.writers(plan.buffer->data);
+  for (const std::string& name : plan.consumers) consumers.push_back(info.indexOf(name));
+  std::ranges::sort(consumers);
+  for (int w : writers)
+    if (w >= consumers.front())
+      return illegal("block " + info.blocks[size_t(w)].name() + " writes buffer " + plan.buffer->name + " after the copy would be made");
+  Stmt body;
+  BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
+  plan.cache = cacheBuffer(plan.buffer, s.storageScope);
+  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
+  plan.copy = copyNest(plan.buffer, plan.cache, consumedRegion(body, plan, analyzer), plan.name);
+  return plan;
+}
+
+static void apply(Schedule& sch, CacheRead& s, CacheReadPlan&& plan) {
+  auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
+  auto block = mutableCopy(realize->block);
+  block->body = useBuffer(block->body, plan.consumers, plan.buffer, plan.cache);
+  if (!plan.around) {
+    block->body = insertInto(block->body, plan.position, plan.copy);
+  } else {
+    Path at = findLoop(block->body, plan.around);
+    auto loop = mutableCopy(loopAt(at));
+    loop->body = insertInto(loop->body, plan.position, plan.copy);
+    block->body = replaceAt(at, Stmt(loop));
+  }
+  realize->block = Block(block);
+  setBody(sch, replaceAt(plan.scope, Stmt(realize)));
+  s.result = sch.addBlock(plan.name);
+}
+
+STEP_INFO(CacheRead, "cache_read", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Result<BlockRV> Schedule::cacheRead(BlockRV block, int64_t readBufferIndex, std::string storageScope, std::vector<BlockRV> consumerBlocks) {
+  return runStep(*this, steps::CacheRead{block, readBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}}, &steps::CacheRead::result);
+}
+} // namespace bevel

@@ -1,0 +1,101 @@
+#include "ir/structural.h"
+#include "loop/dependence.h"
+#include "sched/dataflow.h"
+#include "sched/inline.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Puts the expression of a block in place of every read of its result, and removes the block and its buffer.
+
+The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes. It is
+then computed as often as it is read: that is the caller's decision. Refused when what it reads may have changed where the consumers
+stand.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,))
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * T.float32(2)
+)",
+    R"(b = sch.get_sblock(name="B")
+sch.compute_inline(block=b)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = (A[vi] + T.float32(1)) * T.float32(2)
+)"};
+
+struct ComputeInline {
+  BlockRV block;
+  STEP_FIELDS(ComputeInline, IN(block))
+};
+
+struct InlinePlan {
+  Path path;
+  Store store;
+  std::vector<int> axisOf; // for each dimension of the buffer: the axis that indexes it, -1 for a constant
+};
+
+static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
+  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  ScopeInfo info(scope);
+  const Block block = realizeAt(path)->block;
+  int self = info.indexOf(block->name);
+  BEVEL_CHECK(checkCompleteBlock(info, self));
+  BEVEL_TRY(Store store, singleStore(*block));
+  const Buffer& x = store->buffer;
+  if (isParameter(sch.func(), x)) return illegal("buffer " + x->name + " is a parameter of the function");
+  if (effectOf(store) > Effect::kReads) return illegal(quoted(*block) + " has effects that must happen once");
+  InlinePlan plan{path, store, {}};
+  BEVEL_TRY(plan.axisOf, indexAxes(store->indices, *block));
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  bindLoops(path, analyzer);
+  if (!coversDomain(info.blocks[size_t(self)], analyzer))
+    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  BEVEL_CHECK(checkStableInputs(info, self));
+  for (int c : info.consumers(self)) {
+    const ScopeBlock& consumer = info.blocks[size_t(c)];
+    if (c < self) return illegal("block " + consumer.name() + " reads its result before it is written");
+    BEVEL_CHECK(checkPlainReads(consumer.realize, x));
+  }
+  return plan;
+}
+
+static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
+  const Block block = realizeAt(plan.path)->block;
+  const Buffer x = plan.store->buffer;
+  Stmt root = withoutAlloc(withoutBlock(plan.path), x->data);
+  auto value = [&](const Array<Expr>& indices) {
+    VarMap map;
+    for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min; // axes of extent one
+    for (size_t d = 0; d < indices.size(); ++d)
+      if (plan.axisOf[d] >= 0) {
+        const Var& v = block->iters[size_t(plan.axisOf[d])]->var;
+        map[v] = castTo(v->dtype, indices[d]);
+      }
+    return freshen(substitute(plan.store->value, map));
+  };
+  setBody(sch, replaceReads(root, x, value));
+}
+
+STEP_INFO(ComputeInline, "compute_inline", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::computeInline(BlockRV block) { return runStep(*this, steps::ComputeInline{block}); }
+} // namespace bevel

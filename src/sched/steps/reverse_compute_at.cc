@@ -1,0 +1,287 @@
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+#include "ir/structural.h"
+#include "sched/dataflow.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Moves a consumer under a loop of its producers: each iteration consumes what that iteration has produced.
+
+The new loops run through exactly the instances whose inputs the iteration writes; tails get a condition. Below a loop over a reduction
+axis the consumer runs again whenever its input has been updated, so that its last run sees the final value.
+
+Refused unless the block is a whole block or reduction whose inputs are all written under `loop` or before it; unless each dimension of
+such an input is either written whole in every iteration, or written in contiguous tiles and indexed by `axis + constant`; and unless
+nothing between the two places uses what it writes. `index` is the place in the loop's body: -1 the last possible, -2 the first.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
+    B = T.sblock_alloc_buffer((100,))
+    for i in range(100):
+        with T.sblock("B"):
+            vi = T.axis.spatial(100, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(100):
+        with T.sblock("C"):
+            vi = T.axis.spatial(100, i)
+            C[vi] = B[vi] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+c = sch.get_sblock(name="C")
+i, = sch.get_loops(block=b)
+i0, i1 = sch.split(loop=i, factors=[None, 32])
+sch.reverse_compute_at(block=c, loop=i0)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
+    B = T.sblock_alloc_buffer((100,))
+    for i_0 in range(4):
+        for i_1 in range(32):
+            with T.sblock("B"):
+                vi = T.axis.spatial(100, i_0 * 32 + i_1)
+                T.where(i_0 * 32 + i_1 < 100)
+                B[vi] = A[vi] * T.float32(2)
+        for ax0 in range(32):
+            with T.sblock("C"):
+                vi = T.axis.spatial(100, i_0 * 32 + ax0)
+                T.where(i_0 * 32 + ax0 < 100)
+                C[vi] = B[vi] + T.float32(1)
+)"};
+
+struct ReverseComputeAt {
+  BlockRV block;
+  LoopRV loop;
+  bool preserveUnitLoops = false;
+  int64_t index = -1;
+  STEP_FIELDS(ReverseComputeAt, IN(block), IN(loop), OPTION(preserveUnitLoops), OPTION(index))
+};
+
+struct ReversePlan {
+  Path path; // to the block
+  Var loop;
+  Stmt nest;
+  size_t position; // in the loop's body
+};
+
+/// What the checks share.
+struct Context {
+  const PrimFunc& func;
+  const ScopeInfo& info;
+  int self;
+  const For& loop;
+  Analyzer& analyzer;
+  const ScopeBlock& block() const { return info.blocks[size_t(self)]; }
+};
+
+static bool sameIndex(const AxisIndex& a, const AxisIndex& b, Analyzer& analyzer) {
+  return a.axis == b.axis && a.scale == b.scale && analyzer.proveEqual(a.offset, b.offset);
+}
+
+/// The axis that indexes a dimension of a buffer in all reads of the block, as `axis + constant`; nothing otherwise.
+static std::optional<AxisIndex> readIndex(const Context& c, const Var& data, size_t dim) {
+  std::optional<AxisIndex> out;
+  for (const BufferRegion& r : c.block().block().reads) {
+    if (r->buffer->data != data) continue;
+    if (!isConst(r->region[dim]->extent, 1)) return std::nullopt;
+    auto index = axisIndex(r->region[dim]->min, c.block().realize->block, c.analyzer);
+    if (!index || index->axis < 0 || index->scale != 1 || !asConst(index->offset)) return std::nullopt;
+    if (out && !sameIndex(*out, *index, c.analyzer)) return std::nullopt;
+    out = index;
+  }
+  return out;
+}
+
+/// The writers under the loop write each tile of this dimension without holes.
+static bool isDense(const Context& c, const Var& data, size_t dim) {
+  for (const ScopeBlock& writer : c.info.blocks) {
+    for (const BufferRegion& w : writer.block().writes) {
+      if (w->buffer->data != data) continue;
+      auto index = axisIndex(w->region[dim]->min, writer.realize->block, c.analyzer);
+      auto width = asConst(w->region[dim]->extent);
+      if (!index || !width || (index->axis >= 0 && index->scale > *width)) return false;
+      if (index->axis < 0) continue;
+      const Expr& value = writer.realize->values[size_t(index->axis)];
+      IterRanges inner;
+      bool inside = false;
+      for (const For& l : writer.loops) {
+        if (inside && usesVar(value, l->var)) inner.emplace_back(l->var, range(l->min, l->extent));
+        inside |= l->var == c.loop->var;
+      }
+      if (inner.empty()) continue;
+      if (!detectIterMap({value}, inner, nullptr, c.analyzer, IterMapLevel::kSurjective)) return false;
+    }
+  }
+  return true;
+}
+
+/// All writers of an input are under the loop, and together they write everything that the block may read.
+static Status checkWriters(const Context& c, const BufferRegion& read) {
+  const Buffer& x = read->buffer;
+  for (int w : c.info.writers(x->data)) {
+    const ScopeBlock& writer = c.info.blocks[size_t(w)];
+    if (!isUnder(writer, c.loop->var)) return illegal("buffer " + x->name + " is also written by block " + writer.name() + " outside of " + quoted(c.loop));
+    if (w > c.self) return illegal("block " + writer.name() + " writes buffer " + x->name + " after it is read");
+    if (!coversDomain(writer, c.analyzer)) return illegal("not all values of the axes of block " + writer.name() + " are provably executed");
+    for (const BufferRegion& region : writer.block().writes) {
+      if (region->buffer->data != x->data) continue;
+      for (size_t d = 0; d < region->region.size(); ++d) {
+        auto index = axisIndex(region->region[d]->min, writer.realize->block, c.analyzer);
+        bool whole = isConst(x->shape[d], 1);
+        if (index && index->axis >= 0 && index->scale == 1) {
+          const Range& dom = writer.block().iters[size_t(index->axis)]->domain;
+          whole |= c.analyzer.proveEqual(dom->min + index->offset, constant(dom->min->dtype, 0)) && c.analyzer.proveEqual(dom->extent, x->shape[d]);
+        }
+        if (!whole) return illegal("block " + writer.name() + " does not provably write all of buffer " + x->name);
+      }
+    }
+  }
+  return {};
+}
+
+/// The axes' values for one input, from the tile that an iteration writes; merged into `sets` (null min: no constraint yet).
+static Status constrain(const Context& c, const BufferRegion& read, std::vector<IntSet>& sets, std::vector<bool>& constrained) {
+  const Var& data = read->buffer->data;
+  BEVEL_CHECK(checkWriters(c, read));
+  BufferRegion tile = touchedRegion(c.loop->body, data, true, c.analyzer);
+  for (size_t d = 0; d < tile->region.size(); ++d) {
+    const Expr& lo = tile->region[d]->min;
+    Expr hi = lo + tile->region[d]->extent - 1;
+    const Expr& size = read->buffer->shape[d];
+    bool whole = c.analyzer.prove(lo <= constant(lo->dtype, 0)) && c.analyzer.prove(hi >= size - 1);
+    if (whole) continue;
+    auto index = readIndex(c, data, d);
+    if (!index)
+      return illegal("an iteration of " + quoted(c.loop) + " writes only part of dimension " + std::to_string(d) + " of buffer " + read->buffer->name +
+                     ", and block " + c.block().name() + " does not read it at `axis + constant`");
+    if (!isDense(c, data, d))
+      return illegal("an iteration of " + quoted(c.loop) + " writes dimension " + std::to_string(d) + " of buffer " + read->buffer->name +
+                     " not in one contiguous tile");
+    if (c.block().block().iters[size_t(index->axis)]->type != IterType::kSpatial)
+      return illegal("an iteration of " + quoted(c.loop) + " writes only part of what a reduction of block " + c.block().name() + " reads");
+    size_t axis = size_t(index->axis);
+    IntSet set = IntSet::interval(c.analyzer.simplify(lo - index->offset), c.analyzer.simplify(hi - index->offset));
+    sets[axis] = constrained[axis] ? unionSet(sets[axis], set, c.analyzer) : set;
+    constrained[axis] = true;
+  }
+  return {};
+}
+
+/// Iterations of the loop leave partial sums in an input. With several inputs, the iterations that complete them may be different ones.
+static Status checkPartialInputs(const Context& c, const std::vector<Var>& inputs, const std::vector<For>& loopsOfLoop) {
+  if (inputs.size() < 2) return {};
+  size_t common = sharedLoops(c.block().loops, loopsOfLoop);
+  std::vector<For> repeating(loopsOfLoop.begin() + ptrdiff_t(common), loopsOfLoop.end());
+  repeating.push_back(c.loop);
+  for (const Var& data : inputs) {
+    for (int w : c.info.writers(data)) {
+      const ScopeBlock& writer = c.info.blocks[size_t(w)];
+      for (size_t i = 0; i < writer.block().iters.size(); ++i) {
+        if (writer.block().iters[i]->type == IterType::kSpatial) continue;
+        for (const For& l : repeating)
+          if (usesVar(writer.realize->values[i], l->var))
+            return illegal(quoted(l) + " leaves partial sums of block " + writer.name() + ", and block " + c.block().name() + " has other inputs there too");
+      }
+    }
+  }
+  return {};
+}
+
+/// The other inputs are complete before the loop; nothing in between uses the outputs.
+static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
+  const ScopeBlock& self = c.block();
+  size_t common = sharedLoops(self.loops, loopsOfLoop);
+  int first = -1;
+  for (size_t i = 0; i < c.info.blocks.size(); ++i)
+    if (isUnder(c.info.blocks[i], c.loop->var) && first < 0) first = int(i);
+  for (size_t i = 0; i < c.info.blocks.size(); ++i) {
+    const ScopeBlock& other = c.info.blocks[i];
+    if (int(i) == c.self) continue;
+    bool passed = int(i) >= first && int(i) < c.self; // between the new and the old place
+    bool around = sharedLoops(other.loops, loopsOfLoop) > common; // runs again after the new place
+    for (const BufferRegion& w : self.block().writes)
+      if ((passed || around) && (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
+        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " where block " + self.name() + " would write it");
+    for (const BufferRegion& r : self.block().reads)
+      if (writes(other.block(), r->buffer->data) && !isUnder(other, c.loop->var) && (passed || around || int(i) > c.self))
+        return illegal("block " + other.name() + " writes buffer " + r->buffer->name + ", which block " + self.name() + " reads, after " + quoted(c.loop) +
+                       " has begun");
+  }
+  return {};
+}
+
+/// After the last producer, before the first consumer.
+static Result<size_t> findPosition(const Context& c, int64_t index) {
+  std::vector<Stmt> items = itemsOf(c.loop->body);
+  auto itemOf = [&](int block) {
+    for (size_t i = 0; i < items.size(); ++i)
+      if (findBlock(items[i], c.info.blocks[size_t(block)].name()).target) return int64_t(i);
+    return int64_t(-1);
+  };
+  int64_t first = 0, last = int64_t(items.size());
+  for (int p : c.info.producers(c.self)) first = std::max(first, itemOf(p) + 1);
+  if (index == -1) return size_t(last);
+  if (index == -2) return size_t(first);
+  if (index < first || index > last)
+    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " + std::to_string(last));
+  return size_t(index);
+}
+
+static Result<ReversePlan> check(const Schedule& sch, const ReverseComputeAt& s) {
+  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(Path loopPath, locate(sch, s.loop));
+  BEVEL_CHECK(checkMovable(path, loopPath));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  const For loop = loopAt(loopPath);
+  const Block block = realizeAt(path)->block;
+  ScopeInfo info(scope);
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  bindLoops(path, analyzer);
+  bindLoops(loopPath, analyzer);
+  bindLoop(loop, analyzer);
+  Context c{sch.func(), info, info.indexOf(block->name), loop, analyzer};
+  BEVEL_CHECK(checkCompleteOrReduction(info, c.self));
+  if (!coversDomain(c.block(), analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  std::vector<IntSet> sets(block->iters.size());
+  std::vector<bool> constrained(block->iters.size(), false);
+  std::vector<Var> inputs;
+  for (const BufferRegion& r : block->reads) {
+    auto writers = info.writers(r->buffer->data);
+    bool under = std::ranges::any_of(writers, [&](int w) { return w != c.self && isUnder(info.blocks[size_t(w)], loop->var); });
+    if (!under) continue;
+    if (std::ranges::find(inputs, r->buffer->data) == inputs.end()) inputs.push_back(r->buffer->data);
+    BEVEL_CHECK(constrain(c, r, sets, constrained));
+  }
+  if (inputs.empty()) return illegal(quoted(*block) + " reads nothing that is written under " + quoted(loop));
+  BEVEL_CHECK(checkPartialInputs(c, inputs, loopPath.loops()));
+  BEVEL_CHECK(checkMove(c, loopPath.loops()));
+  std::vector<AxisRange> axes;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const IterVar& iv = block->iters[i];
+    axes.push_back(constrained[i] && sets[i].bounded() ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer) : wholeAxis(iv));
+  }
+  ReversePlan plan{path, loop->var, makeNest(block, axes, s.preserveUnitLoops), 0};
+  BEVEL_TRY(plan.position, findPosition(c, s.index));
+  return plan;
+}
+
+static void apply(Schedule& sch, ReverseComputeAt&, ReversePlan&& plan) {
+  Stmt root = withoutBlock(plan.path);
+  Path at = findLoop(root, plan.loop);
+  auto loop = mutableCopy(loopAt(at));
+  loop->body = insertInto(loop->body, plan.position, plan.nest);
+  setBody(sch, replaceAt(at, Stmt(loop)));
+}
+
+STEP_INFO(ReverseComputeAt, "reverse_compute_at", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::reverseComputeAt(BlockRV block, LoopRV loop, bool preserveUnitLoops, int64_t index) {
+  return runStep(*this, steps::ReverseComputeAt{block, loop, preserveUnitLoops, index});
+}
+} // namespace bevel

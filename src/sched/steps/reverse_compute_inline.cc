@@ -1,0 +1,197 @@
+#include "ir/structural.h"
+#include "loop/dependence.h"
+#include "loop/regions.h"
+#include "sched/dataflow.h"
+#include "sched/inline.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Puts a block into its only producer: what the producer would store goes through the block's expression and into its output.
+
+Both must be single stores, the producer not a reduction, and the block must read each element of the intermediate buffer at most
+once, at its axes. Where it reads only part of the buffer, the producer is kept to that part by a condition.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((8,))
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + T.float32(1)
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * T.float32(2)
+)",
+    R"(c = sch.get_sblock(name="C")
+sch.reverse_compute_inline(block=c)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = (A[vi] + T.float32(1)) * T.float32(2)
+)"};
+
+struct ReverseComputeInline {
+  BlockRV block;
+  STEP_FIELDS(ReverseComputeInline, IN(block))
+};
+
+struct ReverseInlinePlan {
+  Path path;            // to the consumer
+  std::string producer; // its block's name
+  Buffer between;
+  Stmt body;       // the producer's new body
+  Expr condition;  // over the producer's axes: where the consumer has instances
+};
+
+/// The one buffer that the block reads from another block of the scope, and that block.
+static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& between) {
+  const ScopeBlock& consumer = info.blocks[size_t(self)];
+  int producer = -1;
+  for (const BufferRegion& r : consumer.block().reads) {
+    std::vector<int> writers = info.writers(r->buffer->data);
+    if (writers.empty()) continue;
+    if (producer < 0 && writers.size() == 1 && info.readers(r->buffer->data).size() == 1 && writers[0] < self) {
+      producer = writers[0];
+      between = r->buffer;
+    }
+  }
+  if (producer < 0) return illegal("block " + consumer.name() + " reads no buffer that only it reads and one block writes");
+  for (const BufferRegion& r : consumer.block().reads)
+    if (r->buffer->data != between->data)
+      for (int w : info.writers(r->buffer->data))
+        if (w > producer || sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(producer)].loops) > 0)
+          return illegal("block " + info.blocks[size_t(w)].name() + " writes another input of block " + consumer.name() + " after the producer has begun");
+  return producer;
+}
+
+/// The indices at which the block reads the buffer: the same in all loads.
+static Result<Array<Expr>> readIndices(const BlockNode& block, const Store& store, const Buffer& between) {
+  Array<Expr> out;
+  bool found = false;
+  Status status;
+  walk(store->value, [&](const NodeRef& n) {
+    auto* l = n.as<LoadNode>();
+    if (!l || l->buffer->data != between->data) return true;
+    if (found && !std::ranges::equal(out.raw(), l->indices.raw(), [](const NodeRef& a, const NodeRef& b) { return same(a, b); }))
+      status = illegal("block " + block.name + " reads several elements of buffer " + between->name);
+    out = l->indices;
+    found = true;
+    return true;
+  });
+  BEVEL_CHECK(std::move(status));
+  if (!found) return illegal("block " + block.name + " does not read buffer " + between->name + " in its value");
+  return out;
+}
+
+static Status checkBetween(const ScopeInfo& info, int producer, int self) {
+  const ScopeBlock& consumer = info.blocks[size_t(self)];
+  for (int i = 0; i < int(info.blocks.size()); ++i) {
+    if (i == self || i == producer) continue;
+    const ScopeBlock& other = info.blocks[size_t(i)];
+    bool matters = (i > producer && i < self) || sharedLoops(other.loops, info.blocks[size_t(producer)].loops) > 0;
+    for (const BufferRegion& w : consumer.block().writes)
+      if (matters && (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
+        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " before block " + consumer.name());
+  }
+  for (const BufferRegion& w : consumer.block().writes)
+    if (reads(info.blocks[size_t(producer)].block(), w->buffer->data))
+      return illegal("the producer reads buffer " + w->buffer->name + ", which block " + consumer.name() + " writes");
+  return {};
+}
+
+/// The consumer's store with the value in place of the loads; computed once where it is read several times.
+static Stmt throughConsumer(const Store& store, const Buffer& between, const Expr& value) {
+  int loads = 0;
+  walk(store->value, [&](const NodeRef& n) { // a shared load counts once, as it is visited once
+    loads += n.is<LoadNode>() && n.as<LoadNode>()->buffer->data == between->data;
+    return true;
+  });
+  bool cheap = value.is<LoadNode>() || value.is<VarNode>() || value.is<FloatImmNode>() || value.is<IntImmNode>();
+  if (loads <= 1 || cheap) return replaceReads(store, between, [&](const Array<Expr>&) { return value; });
+  Var once = var("t", value->dtype);
+  auto out = mutableCopy(cast<StoreNode>(replaceReads(store, between, [&](const Array<Expr>&) { return Expr(once); })));
+  out->value = make<const LetNode>(once, value, out->value);
+  return Stmt(out);
+}
+
+static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseComputeInline& s) {
+  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  ScopeInfo info(scope);
+  const Block block = realizeAt(path)->block;
+  int self = info.indexOf(block->name);
+  BEVEL_CHECK(checkCompleteBlock(info, self));
+  BEVEL_TRY(Store store, singleStore(*block));
+  ReverseInlinePlan plan{path, "", nullptr, nullptr, nullptr};
+  BEVEL_TRY(int producer, soleProducer(info, self, plan.between));
+  const ScopeBlock& source = info.blocks[size_t(producer)];
+  plan.producer = source.name();
+  if (isParameter(sch.func(), plan.between)) return illegal("buffer " + plan.between->name + " is a parameter of the function");
+  BEVEL_CHECK(checkCompleteBlock(info, producer));
+  BEVEL_TRY(Store sourceStore, singleStore(source.block()));
+  if (effectOf(store) > Effect::kReads) return illegal(quoted(*block) + " has effects that must happen once");
+  BEVEL_CHECK(checkPlainReads(realizeAt(path), plan.between));
+  BEVEL_TRY(Array<Expr> indices, readIndices(*block, store, plan.between));
+  BEVEL_TRY(std::vector<int> axisOf, indexAxes(indices, *block));
+  BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceStore->indices, source.block()));
+  BEVEL_CHECK(checkBetween(info, producer, self));
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  bindLoops(path, analyzer);
+  if (!coversDomain(info.blocks[size_t(self)], analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  if (!coversDomain(source, analyzer)) return illegal("not all values of the axes of block " + source.name() + " are provably executed");
+
+  VarMap map; // the consumer's axes by the producer's
+  plan.condition = boolImm(true);
+  for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min;
+  for (const IterVar& iv : source.block().iters) analyzer.bind(iv->var, iv->domain);
+  for (size_t d = 0; d < axisOf.size(); ++d) {
+    Expr at = sourceStore->indices[d];
+    if (axisOf[d] < 0) {
+      plan.condition = logicalAnd(plan.condition, analyzer.simplify(eq(at, indices[d])));
+      continue;
+    }
+    const IterVar& iv = block->iters[size_t(axisOf[d])];
+    at = castTo(iv->var->dtype, at);
+    map[iv->var] = at;
+    Expr inside = logicalAnd(at >= iv->domain->min, at < iv->domain->min + iv->domain->extent);
+    for (const Expr& c : conjuncts(inside))
+      if (!analyzer.prove(c)) plan.condition = logicalAnd(plan.condition, c);
+    // The producer must reach every instance of the consumer.
+    const Range produced = sourceAxes[d] >= 0 ? source.block().iters[size_t(sourceAxes[d])]->domain : range(sourceStore->indices[d], constant(at->dtype, 1));
+    if (!analyzer.prove(produced->min <= iv->domain->min) ||
+        !analyzer.prove(iv->domain->min + iv->domain->extent <= produced->min + produced->extent))
+      return illegal("block " + source.name() + " does not provably write all that " + quoted(*block) + " reads");
+  }
+  plan.body = throughConsumer(cast<StoreNode>(substitute(NodeRef(store), map)), plan.between, sourceStore->value);
+  return plan;
+}
+
+static void apply(Schedule& sch, ReverseComputeInline&, ReverseInlinePlan&& plan) {
+  Stmt root = withoutAlloc(withoutBlock(plan.path), plan.between->data);
+  Path at = findBlock(root, plan.producer);
+  auto realize = mutableCopy(realizeAt(at));
+  auto block = mutableCopy(realize->block);
+  block->body = plan.body;
+  block->origin = mergeOrigins(block->origin, realizeAt(plan.path)->block->origin);
+  VarMap values;
+  for (size_t i = 0; i < block->iters.size(); ++i) values[block->iters[i]->var] = realize->values[i];
+  realize->block = withDetectedAccess(Block(block));
+  realize->predicate = logicalAnd(realize->predicate, substitute(plan.condition, values));
+  setBody(sch, replaceAt(at, Stmt(realize)));
+}
+
+STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::reverseComputeInline(BlockRV block) { return runStep(*this, steps::ReverseComputeInline{block}); }
+} // namespace bevel

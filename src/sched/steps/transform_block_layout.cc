@@ -1,0 +1,146 @@
+#include "ir/structural.h"
+#include "loop/regions.h"
+#include "sched/dataflow.h"
+#include "sched/layout.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Gives a block other axes: the map takes the old axes to the new ones. The loops around the block become one loop a new axis.
+
+The loops must be around this block alone, and the map one to one. A new axis is spatial or a reduction as the old axes in it are;
+mixing both is refused. Where the map's image has holes, a condition leaves them out.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((8, 12), "float32")):
+    for i, j in T.grid(8, 12):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)",
+    R"(b = sch.get_sblock(name="B")
+sch.transform_block_layout(block=b, index_map=lambda i, j: (i * 12 + j,))
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((8, 12), "float32")):
+    for ax0 in range(96):
+        with T.sblock("B"):
+            v0 = T.axis.spatial(96, ax0)
+            B[v0 // 12, v0 % 12] = A[v0 // 12, v0 % 12] + T.float32(1)
+)"};
+
+struct TransformBlockLayout {
+  BlockRV block;
+  IndexMap indexMap;
+  STEP_FIELDS(TransformBlockLayout, IN(block), IN(indexMap))
+};
+
+struct BlockLayoutPlan {
+  Path path; // to the outermost loop around the block, or the block
+  Stmt nest;
+};
+
+/// Spatial or reduction, as the old axes of an expression are; fails on a mixture.
+static Result<IterType> axisType(const BlockNode& block, const IndexMap& map, const Expr& e) {
+  bool spatial = false, reduce = false;
+  for (size_t i = 0; i < map.initial.size(); ++i)
+    if (usesVar(e, map.initial[i])) (block.iters[i]->type == IterType::kSpatial ? spatial : reduce) = true;
+  if (spatial && reduce) return illegal("a new axis mixes spatial and reduction axes of " + quoted(block));
+  return reduce ? IterType::kReduce : IterType::kSpatial;
+}
+
+/// The loops around the block, when they hold nothing else.
+static Result<Path> soleNest(const Path& path) {
+  size_t top = path.ancestors.size();
+  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i) {
+    if (path.ancestors[i].node->kind == Kind::kFor) {
+      top = std::min(top, i);
+      BEVEL_CHECK(checkPlainLoop(cast<ForNode>(path.ancestors[i].node)));
+    } else if (i > top) {
+      return illegal("the loops around " + quoted(*realizeAt(path)->block) + " hold something else");
+    }
+  }
+  return top == path.ancestors.size() ? path : path.upTo(top);
+}
+
+static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLayout& s) {
+  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  ScopeInfo info(scope);
+  const BlockRealize realize = realizeAt(path);
+  const Block block = realize->block;
+  int self = info.indexOf(block->name);
+  BEVEL_CHECK(checkCompleteOrReduction(info, self));
+  if (s.indexMap.initial.size() != block->iters.size())
+    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " axes, " + quoted(*block) + " has " + std::to_string(block->iters.size()));
+  BlockLayoutPlan plan;
+  BEVEL_TRY(plan.path, soleNest(path));
+  Analyzer analyzer;
+  bindShapeDims(sch.func(), analyzer);
+  if (!coversDomain(info.blocks[size_t(self)], analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype;
+  IndexMap map = retyped(s.indexMap, dtype);
+  Array<Range> box;
+  Array<Expr> extents;
+  for (const IterVar& iv : block->iters) {
+    if (!isConst(iv->domain->min, 0)) return illegal("axis " + iv->var->name + " does not start at zero");
+    box.push_back(iv->domain);
+    extents.push_back(iv->domain->extent);
+  }
+  BEVEL_TRY(Array<Expr> shape, map.applyShape(extents, analyzer));
+  BEVEL_TRY(PaddedInverse inverse, invertPadded(map, box, analyzer));
+
+  auto changed = mutableCopy(block);
+  changed->iters = {};
+  VarMap oldAxes, paddingMap, firstMap;
+  std::vector<AxisRange> axes;
+  for (size_t k = 0; k < map.final.size(); ++k) {
+    BEVEL_TRY(IterType type, axisType(*block, map, map.final[k]));
+    Var v = var("v" + std::to_string(k), dtype);
+    changed->iters.push_back(make<const IterVarNode>(range(constant(dtype, 0), shape[k]), v, type));
+    axes.push_back(wholeAxis(changed->iters.back()));
+    paddingMap[inverse.map.initial[k]] = v;
+    firstMap[inverse.map.initial[k]] = type == IterType::kReduce ? constant(dtype, 0) : Expr(v);
+  }
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    oldAxes[block->iters[i]->var] = substitute(inverse.map.final[i], paddingMap);
+  }
+  if (block->init && !isConst(inverse.padding, 0)) { // the first update of every sum must be executed, or init is lost
+    for (const Expr& c : conjuncts(logicalNot(substitute(inverse.padding, firstMap))))
+      for (const IterVar& iv : changed->iters)
+        if (iv->type == IterType::kReduce && usesVar(substitute(inverse.padding, paddingMap), iv->var) && !analyzer.prove(c))
+          return illegal("a reduction axis would have padding at its start");
+  }
+  for (const IterVar& iv : changed->iters) analyzer.bind(iv->var, iv->domain);
+  for (auto& [v, e] : oldAxes) e = analyzer.simplify(e);
+  changed->body = substitute(block->body, oldAxes);
+  if (block->init) changed->init = substitute(block->init, oldAxes);
+  Array<BufferRegion> reads, writes;
+  for (const BufferRegion& r : block->reads) reads.push_back(substitute(r, oldAxes));
+  for (const BufferRegion& r : block->writes) writes.push_back(substitute(r, oldAxes));
+  changed->reads = reads;
+  changed->writes = writes;
+  Stmt nest = makeNest(Block(changed), axes, true);
+  plan.nest = mapLeaves(nest, [&](const Stmt& leaf) -> Stmt {
+    auto copy = mutableCopy(cast<BlockRealizeNode>(leaf));
+    VarMap values;
+    for (size_t k = 0; k < copy->values.size(); ++k) values[inverse.map.initial[k]] = copy->values[k];
+    copy->predicate = logicalNot(substitute(inverse.padding, values));
+    return Stmt(copy);
+  });
+  return plan;
+}
+
+static void apply(Schedule& sch, TransformBlockLayout&, BlockLayoutPlan&& plan) { setBody(sch, replaceAt(plan.path, plan.nest)); }
+
+STEP_INFO(TransformBlockLayout, "transform_block_layout", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Status Schedule::transformBlockLayout(BlockRV block, IndexMap indexMap) {
+  return runStep(*this, steps::TransformBlockLayout{block, std::move(indexMap)});
+}
+} // namespace bevel
