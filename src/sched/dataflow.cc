@@ -94,6 +94,16 @@ std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyz
 
 namespace {
 
+/// `index // divisor` within the range means `index` within a range that is as many times larger.
+Range undivided(const Expr& index, const Range& wanted, Expr& numerator) {
+  numerator = index;
+  auto* b = index.as<BinaryNode>();
+  auto divisor = b && b->op == BinaryOp::kFloorDiv ? asConst(b->b) : std::nullopt;
+  if (!divisor || *divisor <= 0) return wanted;
+  numerator = b->a;
+  return range(wanted->min * *divisor, wanted->extent * *divisor);
+}
+
 /// The interval of an axis in which `axis*scale + offset + [0, extent)` meets [lo, hi].
 bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, Analyzer& analyzer, IntSet& out) {
   if (index.axis < 0 || index.scale <= 0) return false;
@@ -120,10 +130,12 @@ std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferReg
       if (access->buffer->data != wanted->buffer->data) continue;
       std::vector<bool> here(n, false);
       for (size_t d = 0; d < access->region.size(); ++d) {
-        auto index = axisIndex(access->region[d]->min, block, analyzer);
+        Expr numerator;
+        Range inside = undivided(access->region[d]->min, wanted->region[d], numerator);
+        auto index = axisIndex(numerator, block, analyzer);
         IntSet set;
         if (!index || index->axis < 0 || here[size_t(index->axis)]) continue;
-        if (!solveOne(*index, access->region[d]->extent, wanted->region[d], analyzer, set)) continue;
+        if (!solveOne(*index, access->region[d]->extent, inside, analyzer, set)) continue;
         size_t axis = size_t(index->axis);
         here[axis] = true;
         sets[axis] = solved[axis] ? unionSet(sets[axis], set, analyzer) : set;

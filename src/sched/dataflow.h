@@ -23,7 +23,7 @@ AxisRange wholeAxis(const IterVar& iv);
 AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer);
 
 /// For each axis, the values whose accesses (writes, or reads) of the buffers meet the regions; the whole domain where that is not
-/// solved for. Axes are solved from dimensions indexed by `axis * constant + offset`.
+/// solved for. Axes are solved from dimensions indexed by `axis * constant + offset`, or by that divided by a constant.
 std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites, Analyzer& analyzer);
 
 /// Loops through the axes' values around a realization of the block. Loops are named ax0, ax1, …; axes of extent one get no loop unless

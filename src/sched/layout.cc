@@ -1,7 +1,9 @@
 #include "sched/layout.h"
 
 #include "ir/structural.h"
+#include "loop/regions.h"
 #include "sched/dataflow.h"
+#include "sched/inline.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -41,6 +43,59 @@ Array<Range> rangesOfShape(const Array<Expr>& shape) {
 Result<PaddedInverse> invertPadded(const IndexMap& map, const Array<Range>& box, Analyzer& analyzer) {
   if (auto exact = map.inverse(box, analyzer)) return PaddedInverse{std::move(*exact), boolImm(false)};
   return map.nonSurjectiveInverse(box, analyzer);
+}
+
+Result<Path> soleNest(const Path& path) {
+  size_t top = path.ancestors.size();
+  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i) {
+    if (path.ancestors[i].node->kind == Kind::kFor) {
+      top = std::min(top, i);
+      BEVEL_CHECK(checkPlainLoop(cast<ForNode>(path.ancestors[i].node)));
+    } else if (i > top) {
+      return illegal("the loops around " + quoted(*realizeAt(path)->block) + " hold something else");
+    }
+  }
+  return top == path.ancestors.size() ? path : path.upTo(top);
+}
+
+Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, const Buffer& changed, const PaddedInverse& inverse, const Expr& padValue) {
+  const ScopeBlock& source = info.blocks[size_t(writer)];
+  const Block& block = source.realize->block;
+  BEVEL_CHECK(checkCompleteBlock(info, writer));
+  BEVEL_TRY(Store store, singleStore(*block));
+  BEVEL_TRY(std::vector<int> axisOf, indexAxes(store->indices, *block));
+  Analyzer analyzer;
+  bindShapeDims(f, analyzer);
+  if (!coversDomain(source, analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  auto out = mutableCopy(block);
+  out->iters = {};
+  VarMap newAxes, oldAxes;
+  std::vector<AxisRange> axes;
+  Array<Expr> at;
+  for (size_t k = 0; k < changed->rank(); ++k) {
+    DType dtype = changed->shape[k]->dtype;
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), changed->shape[k]), var("v" + std::to_string(k), dtype), IterType::kSpatial);
+    out->iters.push_back(iv);
+    axes.push_back(wholeAxis(iv));
+    at.push_back(iv->var);
+    newAxes[inverse.map.initial[k]] = iv->var;
+    analyzer.bind(iv->var, iv->domain);
+  }
+  for (const IterVar& iv : block->iters) oldAxes[iv->var] = iv->domain->min;
+  for (size_t d = 0; d < axisOf.size(); ++d) {
+    const Expr& size = store->buffer->shape[d];
+    if (axisOf[d] < 0) {
+      if (!isConst(size, 1)) return illegal(quoted(*block) + " writes only part of the buffer");
+      continue;
+    }
+    const IterVar& iv = block->iters[size_t(axisOf[d])];
+    if (!isConst(iv->domain->min, 0) || !analyzer.proveEqual(iv->domain->extent, size)) return illegal(quoted(*block) + " writes only part of the buffer");
+    oldAxes[iv->var] = castTo(iv->var->dtype, analyzer.simplify(substitute(inverse.map.final[d], newAxes)));
+  }
+  Expr outside = analyzer.simplify(substitute(inverse.padding, newAxes));
+  Expr value = ifThenElse(outside, padValue, substitute(store->value, oldAxes));
+  out->body = bevel::store(changed, value, at);
+  return makeNest(withDetectedAccess(Block(out)), axes, true);
 }
 
 Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, const std::vector<Var>& indices, const Expr& value) {

@@ -32,8 +32,7 @@ Status checkProgram(const std::string& name, const PrimFunc& f) {
     const Block& block = cast<BlockRealizeNode>(s)->block;
     if (!names.insert(block->name).second)
       status = fail(notBlockForm(name, "block name " + block->name + " is used twice").at(s));
-    else if (block->body->kind == Kind::kBlockRealize || block != cast<BlockRealizeNode>(f->body)->block)
-      if (Status access = checkBlockAccess(block); !access) status = fail(std::move(access.error()));
+    else if (block.get() != root->block.get()) status = checkBlockAccess(block);
     return true;
   });
   return status;
@@ -194,7 +193,7 @@ Status Schedule::execute(const Ref<StepNode>& step) {
 }
 
 Result<StepValue> Schedule::run(const StepRef& step) {
-  Ref<StepNode> copy = step->info->clone(*step);
+  Ref<StepNode> copy = freshCopy(*step);
   BEVEL_CHECK(execute(copy));
   return copy->info->hasResult() ? copy->get(copy->info->fields.back()) : StepValue::none();
 }

@@ -90,6 +90,13 @@ Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
   return {};
 }
 
+Ref<StepNode> freshCopy(const StepNode& step) {
+  Ref<StepNode> out = step.info->create();
+  for (const StepField& f : step.info->fields)
+    if (f.role != StepRole::kOut) BEVEL_ASSERT(f.set(out->data(), step.get(f)).has_value(), "a step's own value does not fit its field");
+  return out;
+}
+
 uint64_t hashStep(const StepNode& step, uint64_t seed) {
   uint64_t h = hashText(step.info->name, seed);
   for (const StepField& f : step.info->fields) h = hashValue(step.get(f), h);

@@ -77,6 +77,9 @@ public:
 Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
                      const std::vector<std::pair<std::string, StepValue>>& named);
 
+/// A copy to execute: the same arguments, no results yet.
+Ref<StepNode> freshCopy(const StepNode& step);
+
 uint64_t hashStep(const StepNode& step, uint64_t seed = 0);
 bool sameStep(const StepNode& a, const StepNode& b);
 

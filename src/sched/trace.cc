@@ -154,15 +154,12 @@ Status Trace::applyTo(Schedule& schedule) const {
   Schedule before = schedule;
   std::vector<int32_t> map;
   for (size_t i = 0; i < steps.size(); ++i) {
-    Ref<StepNode> step = steps[i]->info->clone(*steps[i]);
-    for (const StepField& f : step->info->fields) {
-      if (f.role == StepRole::kOut) continue;
-      StepValue v = step->get(f);
-      bool hasRV = false;
-      forEachRV(v, [&](RV) { hasRV = true; });
-      if (hasRV) BEVEL_CHECK(f.set(step->data(), mapRVs(std::move(v), map)));
-    }
-    if (Status done = schedule.execute(step); !done) {
+    Ref<StepNode> step = steps[i]->info->create();
+    Status done;
+    for (const StepField& f : step->info->fields)
+      if (f.role != StepRole::kOut && done) done = f.set(step->data(), mapRVs(steps[i]->get(f), map));
+    if (done) done = schedule.execute(step);
+    if (!done) {
       Error error = replayError(std::move(done.error()), *this, i);
       schedule = std::move(before);
       return fail(std::move(error));

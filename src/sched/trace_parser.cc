@@ -309,6 +309,7 @@ private:
   Result<Expr> atom() {
     const Token& t = peek();
     if (take("-")) {
+      if (peek().is("-")) return fail(unexpected("a number, an index or '('"));
       BEVEL_TRY(Expr e, atom());
       return negate(e);
     }

@@ -26,9 +26,9 @@ namespace bevel::testing {
   } while (false)
 #define EXPECT_REFUSED(expr, part)                                                                                     \
   do {                                                                                                                 \
-    auto refused = (expr);                                                                                             \
-    EXPECT_FALSE(refused.has_value());                                                                                 \
-    if (!refused) EXPECT_NE(refused.error().str().find(part), std::string::npos) << refused.error().str();             \
+    auto refusal = (expr);                                                                                             \
+    EXPECT_FALSE(refusal.has_value());                                                                                 \
+    if (!refusal) { EXPECT_NE(refusal.error().str().find(part), std::string::npos) << refusal.error().str(); }             \
   } while (false)
 
 using Sizes = std::map<std::string, int64_t>; // values of symbolic dimensions, by name

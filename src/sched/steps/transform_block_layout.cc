@@ -51,20 +51,6 @@ static Result<IterType> axisType(const BlockNode& block, const IndexMap& map, co
   return reduce ? IterType::kReduce : IterType::kSpatial;
 }
 
-/// The loops around the block, when they hold nothing else.
-static Result<Path> soleNest(const Path& path) {
-  size_t top = path.ancestors.size();
-  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i) {
-    if (path.ancestors[i].node->kind == Kind::kFor) {
-      top = std::min(top, i);
-      BEVEL_CHECK(checkPlainLoop(cast<ForNode>(path.ancestors[i].node)));
-    } else if (i > top) {
-      return illegal("the loops around " + quoted(*realizeAt(path)->block) + " hold something else");
-    }
-  }
-  return top == path.ancestors.size() ? path : path.upTo(top);
-}
-
 static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLayout& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   BEVEL_TRY(BlockRealize scope, scopeOf(path));

@@ -12,7 +12,9 @@ constexpr StepDoc kDoc = {
     R"(Stores an intermediate buffer in another layout: element `i, j` lies at the indices that the map gives.
 
 The map must be one to one over the buffer's shape. Where its image has holes (a dimension that its tile does not divide), they are
-padding: nothing reads them, and they stay undefined unless `pad_value` is given; then a block `<buffer>_pad` fills them first.
+padding: nothing reads them, and they stay undefined unless `pad_value` is given. Then the block that writes the buffer runs through the
+new layout and stores the pad value in the holes; if that block is a reduction or does more than one store, a block `<buffer>_pad` fills
+them first.
 Parameters of the function keep their layout: pack them with cache_read or cache_write and transform the copy.
 `assume_injective_transform` changes nothing: what cannot be proved is refused.)",
     R"(@T.prim_func
@@ -55,9 +57,10 @@ struct TransformLayout {
 struct LayoutPlan {
   Buffer buffer, changed;
   IndexMap map;
-  Expr padding; // over `paddingVars`, the new indices; null or false: none
-  std::vector<Var> paddingVars;
-  Expr padValue; // null: undefined
+  PaddedInverse inverse;
+  Expr padValue;      // null: undefined
+  std::string writer; // the block that stores the pad value as well; "" when there is none
+  Stmt writerNest;    // its new loops
 };
 
 /// The whole program accesses the buffer by single elements only.
@@ -76,6 +79,25 @@ static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
   return {};
 }
 
+static bool hasPadding(const LayoutPlan& plan) { return plan.padValue && !isConst(plan.inverse.padding, 0); }
+
+/// Lets the writer store the pad value, if it is of a form that can.
+static Status planWriter(const Schedule& sch, const Path& path, LayoutPlan& plan) {
+  if (!hasPadding(plan)) return {};
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  ScopeInfo info(scope);
+  std::vector<int> writers = info.writers(plan.buffer->data);
+  if (writers.size() != 1) return {};
+  const std::string& name = info.blocks[size_t(writers[0])].name();
+  Path writer = findBlock(sch.func()->body, name);
+  if (!soleNest(writer)) return {};
+  auto nest = paddedWriter(sch.func(), info, writers[0], plan.changed, plan.inverse, plan.padValue);
+  if (!nest) return {};
+  plan.writer = name;
+  plan.writerNest = *nest;
+  return {};
+}
+
 static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   LayoutPlan plan;
@@ -91,9 +113,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   bindShapeDims(sch.func(), analyzer);
   plan.map = retyped(s.indexMap, buffer->rank() ? buffer->shape[0]->dtype : kInt64);
   BEVEL_TRY(Array<Expr> shape, plan.map.applyShape(buffer->shape, analyzer));
-  BEVEL_TRY(PaddedInverse inverse, invertPadded(plan.map, rangesOfShape(buffer->shape), analyzer));
-  plan.padding = inverse.padding;
-  plan.paddingVars = inverse.map.initial;
+  BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(buffer->shape), analyzer));
   auto changed = mutableCopy(buffer);
   changed->shape = shape;
   plan.changed = Buffer(changed);
@@ -102,6 +122,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
     if (auto* i = s.padValue.node.as<IntImmNode>()) plan.padValue = constant(buffer->dtype, i->value);
     else if (auto* f = s.padValue.node.as<FloatImmNode>()) plan.padValue = constantFloat(buffer->dtype, f->value);
     else return fail(ErrorCode::kUsage, "the pad value must be a number");
+    BEVEL_CHECK(planWriter(sch, path, plan));
   }
   return plan;
 }
@@ -132,8 +153,13 @@ static Stmt rewriteAccesses(const Stmt& root, const LayoutPlan& plan, const Prim
 
 static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
   Stmt root = rewriteAccesses(sch.func()->body, plan, sch.func());
-  bool fills = plan.padValue && plan.padding && !isConst(plan.padding, 0);
-  if (fills) root = withFill(root, plan.changed, plan.padding, plan.paddingVars, plan.padValue);
+  if (!plan.writer.empty()) {
+    auto nest = soleNest(findBlock(root, plan.writer));
+    BEVEL_ASSERT(nest.has_value(), "the writer's loops changed with its layout");
+    root = replaceAt(*nest, plan.writerNest);
+  } else if (hasPadding(plan)) {
+    root = withFill(root, plan.changed, plan.inverse.padding, plan.inverse.map.initial, plan.padValue);
+  }
   setBody(sch, root);
 }
 
