@@ -44,15 +44,21 @@ Status checkCovered(const Block& block, const Array<BufferRegion>& declared, con
   for (const BufferRegion& f : found) {
     const BufferRegionNode* d = findRegion(declared, f->buffer);
     if (!d)
-      return fail(Error(ErrorCode::kInvalid, fmt::format("block \"{}\" {} buffer \"{}\" without declaring it", block->name,
-                                                         what, f->buffer->name)).at(block));
+      return fail(Error(ErrorCode::kInvalid, fmt::format("block \"{}\" {} buffer \"{}\" without declaring it",
+                                                         block->name, what, f->buffer->name))
+                      .at(block));
     for (size_t k = 0; k < d->region.size(); ++k) {
       const Range &a = d->region[k], &b = f->region[k];
-      bool misses = analyzer.prove(b->min < a->min) || analyzer.prove(a->min + a->extent < b->min + b->extent);
+      bool misses =
+          analyzer.prove(b->min < a->min) || analyzer.prove(a->min + a->extent < b->min + b->extent);
       if (misses)
-        return fail(Error(ErrorCode::kInvalid,
-                          fmt::format("block \"{}\" {} more of buffer \"{}\" in dimension {} than its declared region",
-                                      block->name, what, f->buffer->name, k)).at(block).at(f));
+        return fail(
+            Error(
+                ErrorCode::kInvalid,
+                fmt::format("block \"{}\" {} more of buffer \"{}\" in dimension {} than its declared region",
+                            block->name, what, f->buffer->name, k))
+                .at(block)
+                .at(f));
     }
   }
   return {};
@@ -75,7 +81,8 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
   return out;
 }
 
-BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer, AccessOptions options) {
+BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer,
+                      AccessOptions options) {
   BufferRegion out;
   for (const BufferAccess& a : collectAccesses(root, options)) {
     if (!a.buffer || !a.buffer->sameAs(*buffer) || a.write != write) continue;
@@ -116,7 +123,9 @@ NodeRef fillAccess(const NodeRef& root, bool keepDeclared) {
 }
 } // namespace
 
-Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared) { return cast<StmtNode>(fillAccess(stmt, keepDeclared)); }
+Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared) {
+  return cast<StmtNode>(fillAccess(stmt, keepDeclared));
+}
 PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared) {
   auto copy = mutableCopy(f);
   copy->body = withDetectedAccess(f->body, keepDeclared);

@@ -36,9 +36,11 @@ private:
       bool above = !lo->dtype.isVector() && analyzer.prove(lo >= constant(lo->dtype, 0));
       bool below = !hi->dtype.isVector() && analyzer.prove(hi < b->shape[d]);
       if (above && below) continue;
-      error = Error(ErrorCode::kIllegal, fmt::format("an access of buffer \"{}\" may leave dimension {}: it is not proved {}",
-                                                     b->name, d, above ? "below its size" : "not negative"))
-                  .at(at).at(indices[d]);
+      error = Error(ErrorCode::kIllegal,
+                    fmt::format("an access of buffer \"{}\" may leave dimension {}: it is not proved {}",
+                                b->name, d, above ? "below its size" : "not negative"))
+                  .at(at)
+                  .at(indices[d]);
     }
   }
 };

@@ -6,10 +6,11 @@
 
 namespace bevel {
 
-/// Fails (kIllegal, naming buffer, dimension and index) at the first access that cannot be proved to lie inside its
-/// buffer, given loop domains, block predicates and conditions around it. Symbolic dimensions count as >= 0. Works before
-/// lowering (blocks) and after (flat form); masked lanes are exempt. Accesses whose index depends on loaded values cannot
-/// be proved: they must be clamped or guarded by a condition to pass.
+/// Fails (kIllegal, naming buffer, dimension and index) at the first access that cannot be proved to lie
+/// inside its buffer, given loop domains, block predicates and conditions around it. Symbolic dimensions
+/// count as >= 0. Works before lowering (blocks) and after (flat form); masked lanes are exempt. Accesses
+/// whose index depends on loaded values cannot be proved: they must be clamped or guarded by a condition to
+/// pass.
 Status verifyBounds(const PrimFunc& f);
 
 } // namespace bevel

@@ -58,7 +58,8 @@ std::vector<ChildAccesses> accessesOfChildren(const Block& scope) {
       }
       std::vector<VarRange> loops = finder.loops[i];
       loops.insert(loops.end(), a.loops.begin(), a.loops.end());
-      (a.write ? c.writes : c.reads).push_back(relaxRegion(a.buffer, a.region, loops, a.conditions, analyzer));
+      (a.write ? c.writes : c.reads)
+          .push_back(relaxRegion(a.buffer, a.region, loops, a.conditions, analyzer));
     }
     out.push_back(std::move(c));
   }
@@ -66,7 +67,8 @@ std::vector<ChildAccesses> accessesOfChildren(const Block& scope) {
 }
 
 /// The first buffer of which the lists may share an element.
-Buffer sharedBuffer(const std::vector<BufferRegion>& a, const std::vector<BufferRegion>& b, Analyzer& analyzer) {
+Buffer sharedBuffer(const std::vector<BufferRegion>& a, const std::vector<BufferRegion>& b,
+                    Analyzer& analyzer) {
   for (const BufferRegion& x : a)
     for (const BufferRegion& y : b)
       if (x->buffer->sameAs(*y->buffer) && !regionsDisjoint(x, y, analyzer)) return x->buffer;
@@ -74,7 +76,8 @@ Buffer sharedBuffer(const std::vector<BufferRegion>& a, const std::vector<Buffer
 }
 
 bool writes(const Block& block, const Buffer& buffer) {
-  return std::any_of(block->writes.begin(), block->writes.end(), [&](const BufferRegion& r) { return r->buffer->sameAs(*buffer); });
+  return std::any_of(block->writes.begin(), block->writes.end(),
+                     [&](const BufferRegion& r) { return r->buffer->sameAs(*buffer); });
 }
 
 Status illegal(const Block& block, std::string why) {
@@ -85,8 +88,9 @@ Status checkOnlyWriter(const ScopeDependences& scope, const BlockRealize& realiz
   for (const BufferRegion& w : realize->block->writes)
     for (const BlockRealize& other : scope.writersOf(w->buffer))
       if (!(other->block == realize->block))
-        return illegal(realize->block, fmt::format("is not the only writer of \"{}\": block \"{}\" writes it too", w->buffer->name,
-                                                   other->block->name));
+        return illegal(realize->block,
+                       fmt::format("is not the only writer of \"{}\": block \"{}\" writes it too",
+                                   w->buffer->name, other->block->name));
   return {};
 }
 
@@ -148,7 +152,8 @@ bool isAffineBinding(const BlockRealize& realize, const std::vector<VarRange>& l
   IterRanges used;
   for (const Expr& v : realize->values) values.push_back(v);
   for (const VarRange& l : loops)
-    if (std::any_of(values.begin(), values.end(), [&](const Expr& v) { return usesVar(v, l.first); })) used.push_back(l);
+    if (std::any_of(values.begin(), values.end(), [&](const Expr& v) { return usesVar(v, l.first); }))
+      used.push_back(l);
   Analyzer analyzer;
   return detectIterMap(values, used, realize->predicate, analyzer, IterMapLevel::kInjective).has_value();
 }
@@ -158,9 +163,12 @@ Status checkCompleteBlock(const ScopeDependences& scope, const BlockRealize& rea
   BEVEL_CHECK(checkOnlyWriter(scope, realize));
   for (const IterVar& v : block->iters)
     if (v->type != IterType::kSpatial)
-      return illegal(block, fmt::format("is not a complete block: its axis \"{}\" is not spatial", v->var->name));
+      return illegal(block,
+                     fmt::format("is not a complete block: its axis \"{}\" is not spatial", v->var->name));
   for (const BufferRegion& r : block->reads)
-    if (writes(block, r->buffer)) return illegal(block, fmt::format("is not a complete block: it reads and writes \"{}\"", r->buffer->name));
+    if (writes(block, r->buffer))
+      return illegal(block,
+                     fmt::format("is not a complete block: it reads and writes \"{}\"", r->buffer->name));
   return {};
 }
 
@@ -170,19 +178,24 @@ Status checkReductionBlock(const ScopeDependences& scope, const BlockRealize& re
   BEVEL_CHECK(checkOnlyWriter(scope, realize));
   for (const IterVar& v : block->iters) {
     if (v->type != IterType::kSpatial && v->type != IterType::kReduce)
-      return illegal(block, fmt::format("is not a reduction block: its axis \"{}\" is neither spatial nor a reduction", v->var->name));
+      return illegal(
+          block, fmt::format("is not a reduction block: its axis \"{}\" is neither spatial nor a reduction",
+                             v->var->name));
     if (v->type != IterType::kReduce) continue;
     for (const BufferRegion& w : block->writes)
       for (const Range& r : w->region)
         if (usesVar(r->min, v->var) || usesVar(r->extent, v->var))
-          return illegal(block, fmt::format("is not a reduction block: its reduction axis \"{}\" indexes the output \"{}\"", v->var->name,
-                                            w->buffer->name));
+          return illegal(
+              block,
+              fmt::format("is not a reduction block: its reduction axis \"{}\" indexes the output \"{}\"",
+                          v->var->name, w->buffer->name));
   }
   return {};
 }
 
 bool hasReduceAxis(const Block& block) {
-  return std::any_of(block->iters.begin(), block->iters.end(), [](const IterVar& v) { return v->type == IterType::kReduce; });
+  return std::any_of(block->iters.begin(), block->iters.end(),
+                     [](const IterVar& v) { return v->type == IterType::kReduce; });
 }
 
 Effect effectOf(const NodeRef& node) {

@@ -58,7 +58,11 @@ Expr bytesAttr(const PrimFunc& f, std::string_view key) {
 }
 } // namespace
 
-Expr workspaceBytes(const PrimFunc& f) { return bytesAttr(f, "workspace_bytes"); }
-Expr workspacePerThreadBytes(const PrimFunc& f) { return bytesAttr(f, "workspace_per_thread_bytes"); }
+Expr workspaceBytes(const PrimFunc& f) {
+  return bytesAttr(f, "workspace_bytes");
+}
+Expr workspacePerThreadBytes(const PrimFunc& f) {
+  return bytesAttr(f, "workspace_per_thread_bytes");
+}
 
 } // namespace bevel

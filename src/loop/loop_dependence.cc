@@ -4,9 +4,9 @@
 //   for i in n: A[i // 2] = B[i]       iterations 0 and 1 write the same element
 //   for i in n: A[i] = A[i - 1]        iteration 1 reads what iteration 0 wrote
 //
-// For every write and every other access of the same buffer, two different iterations must provably touch different
-// elements: in some dimension the index moves by more per iteration than the loops inside can make up for, or the
-// indices are together a one to one image of the loop and those inside it.
+// For every write and every other access of the same buffer, two different iterations must provably touch
+// different elements: in some dimension the index moves by more per iteration than the loops inside can make
+// up for, or the indices are together a one to one image of the loop and those inside it.
 #include "arith/iter_map.h"
 #include "arith/linear.h"
 #include "ir/structural.h"
@@ -50,7 +50,8 @@ public:
 
 private:
   Status illegal(const std::string& why, const NodeRef& at) {
-    return fail(Error(ErrorCode::kIllegal, fmt::format("loop \"{}\" {}", loop_->var->name, why)).at(loop_).at(at));
+    return fail(
+        Error(ErrorCode::kIllegal, fmt::format("loop \"{}\" {}", loop_->var->name, why)).at(loop_).at(at));
   }
 
   /// Axes that the loop binds: reduction axes carry a dependence by definition.
@@ -63,8 +64,9 @@ private:
           for (const BufferRegion& w : r->block->writes) reduced_.insert(w->buffer->data);
           continue;
         }
-        return illegal(fmt::format("binds the {} axis \"{}\" of block \"{}\"", kIterTypeNames[int(axis->type)], axis->var->name,
-                                   r->block->name), r);
+        return illegal(fmt::format("binds the {} axis \"{}\" of block \"{}\"",
+                                   kIterTypeNames[int(axis->type)], axis->var->name, r->block->name),
+                       r);
       }
     }
     return {};
@@ -74,20 +76,25 @@ private:
     for (size_t d = 0; d < std::min(w.region.size(), a.region.size()); ++d)
       if (apartInDimension(w, a, d)) return {};
     if (sameIndices(w, a) && oneToOne(w)) return {};
-    return illegal(fmt::format("carries a dependence: different iterations {} \"{}\" at the same place, or it cannot be proved that they do not",
-                               a.write ? "write" : "write and read", w.buffer->name), w.node);
+    return illegal(fmt::format("carries a dependence: different iterations {} \"{}\" at the same place, or "
+                               "it cannot be proved that they do not",
+                               a.write ? "write" : "write and read", w.buffer->name),
+                   w.node);
   }
 
   /// |step| of the loop exceeds every distance between the rest of one index and of the other.
   bool apartInDimension(const BufferAccess& w, const BufferAccess& a, size_t d) {
-    auto lw = linearIn(w.region[d]->min, {loop_->var}, analyzer_), la = linearIn(a.region[d]->min, {loop_->var}, analyzer_);
+    auto lw = linearIn(w.region[d]->min, {loop_->var}, analyzer_),
+         la = linearIn(a.region[d]->min, {loop_->var}, analyzer_);
     if (!lw || !la) return false;
     auto cw = asConst(lw->coefficients[0]), ca = asConst(la->coefficients[0]);
     if (!cw || !ca || *cw != *ca || *cw == 0) return false;
-    IntSet rw = relax(lw->offset, w.region[d]->extent, w.loops), ra = relax(la->offset, a.region[d]->extent, a.loops);
+    IntSet rw = relax(lw->offset, w.region[d]->extent, w.loops),
+           ra = relax(la->offset, a.region[d]->extent, a.loops);
     if (!rw.bounded() || !ra.bounded()) return false;
     Expr step = intImm(std::abs(*cw));
-    return analyzer_.prove(castTo(kInt64, rw.max - ra.min) < step) && analyzer_.prove(castTo(kInt64, ra.max - rw.min) < step);
+    return analyzer_.prove(castTo(kInt64, rw.max - ra.min) < step) &&
+           analyzer_.prove(castTo(kInt64, ra.max - rw.min) < step);
   }
   IntSet relax(const Expr& offset, const Expr& extent, const std::vector<VarRange>& loops) {
     IntSet set = IntSet::range(range(offset, extent));
@@ -114,7 +121,8 @@ private:
     }
     IterRanges iters{{loop_->var, range(loop_->min, loop_->extent)}};
     for (const VarRange& l : w.loops)
-      if (std::any_of(indices.begin(), indices.end(), [&](const Expr& i) { return usesVar(i, l.first); })) iters.push_back(l);
+      if (std::any_of(indices.begin(), indices.end(), [&](const Expr& i) { return usesVar(i, l.first); }))
+        iters.push_back(l);
     Expr condition = boolImm(true);
     for (const Expr& c : w.conditions) condition = logicalAnd(condition, c);
     return detectIterMap(indices, iters, condition, analyzer_, IterMapLevel::kInjective).has_value() ||
@@ -134,7 +142,8 @@ Status checkParallel(const For& loop, const std::vector<VarRange>& enclosing, bo
   return LoopCheck(loop, enclosing, allowReduction).run(accessedOnlyHere);
 }
 
-Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing, const std::vector<Buffer>& accessedOnlyHere) {
+Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing,
+                        const std::vector<Buffer>& accessedOnlyHere) {
   return LoopCheck(loop, enclosing, true).run(accessedOnlyHere);
 }
 

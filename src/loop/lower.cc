@@ -13,12 +13,14 @@ const std::vector<LoopPass>& lowerPasses() {
   static const std::vector<LoopPass> passes = {
       {"lower_init", "block inits become statements", lowerInit},
       {"lower_match_buffer", "match_buffer views become accesses of their source", lowerMatchBuffer},
-      {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning", planAllocations},
+      {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning",
+       planAllocations},
       {"convert_blocks", "blocks dissolve into statements", convertBlocksToOpaque},
       {"promote_indices", "index arithmetic becomes int64", promoteIndices},
       {"compact_buffers", "allocated buffers shrink to what is touched", compactBuffers},
       {"simplify", "expressions and conditions simplified in their context", simplifyPass},
-      {"speculate_predicates", "tail predicates leave statements that only fill private tiles", speculatePredicates},
+      {"speculate_predicates", "tail predicates leave statements that only fill private tiles",
+       speculatePredicates},
       {"partition_loops", "loops with likely conditions split into a main part and a tail", partitionLoops},
       {"hoist_invariants", "invariant conditions leave loops", hoistInvariants},
       {"flatten_buffers", "buffers become one-dimensional", flattenBuffers},
@@ -49,10 +51,13 @@ Status checkLowerable(const PrimFunc& f) {
   walk(f->body, [&](const NodeRef& n) {
     const auto* loop = n.as<ForNode>();
     if (loop && loop->forKind == ForKind::kThreadBinding && !error)
-      error = Error(ErrorCode::kUnsupported, fmt::format("loop \"{}\" is bound to {}, which this target does not have", loop->var->name,
-                                                         loop->thread)).at(For(loop));
+      error = Error(ErrorCode::kUnsupported,
+                    fmt::format("loop \"{}\" is bound to {}, which this target does not have",
+                                loop->var->name, loop->thread))
+                  .at(For(loop));
     if (n.is<ReduceNode>() && !error)
-      error = Error(ErrorCode::kUnsupported, "a reduction of a tensor expression stands in a tensor program").at(n);
+      error = Error(ErrorCode::kUnsupported, "a reduction of a tensor expression stands in a tensor program")
+                  .at(n);
     return !error;
   });
   if (error) return fail(std::move(*error));
@@ -78,7 +83,8 @@ Result<PrimFunc> lower(const PrimFunc& scheduled, const Target&) {
 }
 
 Result<PrimFunc> lowerUntil(const PrimFunc& scheduled, std::string_view pass) {
-  if (!findLoopPass(pass)) return fail(ErrorCode::kUsage, fmt::format("no lowering pass is named \"{}\"", pass));
+  if (!findLoopPass(pass))
+    return fail(ErrorCode::kUsage, fmt::format("no lowering pass is named \"{}\"", pass));
   Result<PrimFunc> out = fail(ErrorCode::kInternal, "not run");
   withLargeStack([&] { out = runPasses(scheduled, pass); });
   return out;

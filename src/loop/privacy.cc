@@ -1,5 +1,5 @@
-// See the header. Reads are compared with the writes before them in program order, both over the variables outside of the loop's
-// body.
+// See the header. Reads are compared with the writes before them in program order, both over the variables
+// outside of the loop's body.
 #include "loop/privacy.h"
 
 #include "arith/analyzer.h"
@@ -11,7 +11,8 @@
 namespace bevel {
 namespace {
 
-/// Variables of loops that bind (through any number of block levels) a non-spatial axis of a block that writes `buffer`.
+/// Variables of loops that bind (through any number of block levels) a non-spatial axis of a block that
+/// writes `buffer`.
 class ReductionLoops {
 public:
   explicit ReductionLoops(const Buffer& buffer) : buffer_(buffer) {}
@@ -78,7 +79,8 @@ bool isPrivateToIteration(const For& loop, const Buffer& buffer, Analyzer& analy
       pending = &a;
       continue;
     }
-    bool ownValue = pending && pending->node.is<StoreNode>() && usesVar(static_cast<const StoreNode&>(*pending->node).value, a.node);
+    bool ownValue = pending && pending->node.is<StoreNode>() &&
+                    usesVar(static_cast<const StoreNode&>(*pending->node).value, a.node);
     if (pending && !ownValue) {
       commit(*pending);
       pending = nullptr;

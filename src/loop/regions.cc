@@ -9,7 +9,9 @@
 namespace bevel {
 namespace {
 
-Range pointRange(const Expr& index) { return range(index, constant(index->dtype.scalar(), 1)); }
+Range pointRange(const Expr& index) {
+  return range(index, constant(index->dtype.scalar(), 1));
+}
 
 /// The region of one index of a Load or Store.
 Range indexRange(const Expr& index, const Expr& extent) {
@@ -27,20 +29,35 @@ public:
 
   void visit(const NodeRef& node) {
     switch (node->kind) {
-    case Kind::kFor: return visitFor(static_cast<const ForNode&>(*node));
-    case Kind::kIf: return visitIf(static_cast<const IfNode&>(*node));
-    case Kind::kLetStmt: return visitLet(static_cast<const LetStmtNode&>(*node));
-    case Kind::kLet: return visitLet(static_cast<const LetNode&>(*node));
-    case Kind::kStore: return visitStore(cast<StoreNode>(node));
-    case Kind::kLoad: return visitLoad(cast<LoadNode>(node));
-    case Kind::kCall: return visitCall(cast<CallNode>(node));
-    case Kind::kBlockRealize: return visitRealize(static_cast<const BlockRealizeNode&>(*node));
-    case Kind::kBlock: return visitBlockBody(static_cast<const BlockNode&>(*node));
-    case Kind::kAlloc: return visit(static_cast<const AllocNode&>(*node).body);
-    case Kind::kDeclBuffer: return visit(static_cast<const DeclBufferNode&>(*node).body);
-    case Kind::kPrimFunc: return visit(static_cast<const PrimFuncNode&>(*node).body);
-    case Kind::kBuffer: case Kind::kVar: return;
-    default: forEachChild(node, [&](const NodeRef& child, Role) { visit(child); });
+    case Kind::kFor:
+      return visitFor(static_cast<const ForNode&>(*node));
+    case Kind::kIf:
+      return visitIf(static_cast<const IfNode&>(*node));
+    case Kind::kLetStmt:
+      return visitLet(static_cast<const LetStmtNode&>(*node));
+    case Kind::kLet:
+      return visitLet(static_cast<const LetNode&>(*node));
+    case Kind::kStore:
+      return visitStore(cast<StoreNode>(node));
+    case Kind::kLoad:
+      return visitLoad(cast<LoadNode>(node));
+    case Kind::kCall:
+      return visitCall(cast<CallNode>(node));
+    case Kind::kBlockRealize:
+      return visitRealize(static_cast<const BlockRealizeNode&>(*node));
+    case Kind::kBlock:
+      return visitBlockBody(static_cast<const BlockNode&>(*node));
+    case Kind::kAlloc:
+      return visit(static_cast<const AllocNode&>(*node).body);
+    case Kind::kDeclBuffer:
+      return visit(static_cast<const DeclBufferNode&>(*node).body);
+    case Kind::kPrimFunc:
+      return visit(static_cast<const PrimFuncNode&>(*node).body);
+    case Kind::kBuffer:
+    case Kind::kVar:
+      return;
+    default:
+      forEachChild(node, [&](const NodeRef& child, Role) { visit(child); });
     }
   }
 
@@ -104,8 +121,10 @@ private:
         visit(arg);
       }
     }
-    if (c->op == Intrin::kAccessPtr) visitAccessPtr(c);
-    else if (intrinInfo(c->op).effect != Effect::kPure && intrinInfo(c->op).effect != Effect::kReads) addOpaque(c);
+    if (c->op == Intrin::kAccessPtr)
+      visitAccessPtr(c);
+    else if (intrinInfo(c->op).effect != Effect::kPure && intrinInfo(c->op).effect != Effect::kReads)
+      addOpaque(c);
   }
   void visitAccessPtr(const Call& c) {
     auto it = c->args[1].is<VarNode>() ? buffers_.find(cast<VarNode>(c->args[1])) : buffers_.end();
@@ -147,7 +166,8 @@ private:
     for (size_t d = 0; d < indices.size(); ++d) region.push_back(indexRange(indices[d], buffer->shape[d]));
     addRegion(buffer, region, write, false, node);
   }
-  void addRegion(const Buffer& buffer, const Array<Range>& region, bool write, bool opaque, const NodeRef& node) {
+  void addRegion(const Buffer& buffer, const Array<Range>& region, bool write, bool opaque,
+                 const NodeRef& node) {
     if (auto view = views_.find(buffer->data); view != views_.end()) {
       const BufferRegionNode& source = *view->second->source;
       return addRegion(source.buffer, throughView(source, *buffer, region), write, opaque, node);
@@ -164,7 +184,8 @@ private:
     accesses.push_back(std::move(a));
   }
   /// A view has the last dimensions of its source region; leading ones have extent 1 there.
-  static Array<Range> throughView(const BufferRegionNode& source, const BufferNode& view, const Array<Range>& region) {
+  static Array<Range> throughView(const BufferRegionNode& source, const BufferNode& view,
+                                  const Array<Range>& region) {
     if (view.rank() > source.region.size()) return source.region;
     Array<Range> out;
     size_t lead = source.region.size() - view.rank();
@@ -190,7 +211,8 @@ struct UpperBound {
 };
 
 void collectBounds(const Expr& condition, std::vector<UpperBound>& upper, std::vector<UpperBound>& lower) {
-  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely) return collectBounds(c->arg(0), upper, lower);
+  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely)
+    return collectBounds(c->arg(0), upper, lower);
   const auto* b = condition.as<BinaryNode>();
   if (!b || b->a->dtype.isVector() || !(b->a->dtype.isInteger() || b->op == BinaryOp::kAnd)) return;
   switch (b->op) {
@@ -212,7 +234,8 @@ void collectBounds(const Expr& condition, std::vector<UpperBound>& upper, std::v
   case BinaryOp::kEq:
     upper.push_back({b->a, b->b});
     return lower.push_back({b->a, b->b});
-  default: return;
+  default:
+    return;
   }
 }
 
@@ -226,16 +249,19 @@ bool usesAny(const Expr& e, const std::vector<VarRange>& loops) {
 std::vector<std::vector<VarRange>> independentGroups(const std::vector<VarRange>& loops) {
   std::vector<std::vector<VarRange>> groups;
   for (size_t i = loops.size(); i-- > 0;) {
-    bool depended = !groups.empty() && std::any_of(groups.back().begin(), groups.back().end(), [&](const VarRange& inner) {
-      return usesVar(inner.second->min, loops[i].first) || usesVar(inner.second->extent, loops[i].first);
-    });
+    bool depended =
+        !groups.empty() &&
+        std::any_of(groups.back().begin(), groups.back().end(), [&](const VarRange& inner) {
+          return usesVar(inner.second->min, loops[i].first) || usesVar(inner.second->extent, loops[i].first);
+        });
     if (groups.empty() || depended) groups.emplace_back();
     groups.back().push_back(loops[i]);
   }
   return groups;
 }
 
-IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vector<VarRange>>& groups, Analyzer& analyzer) {
+IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vector<VarRange>>& groups,
+                Analyzer& analyzer) {
   IntSet set = IntSet::range(range(analyzer.simplify(min), extent));
   for (const auto& group : groups) {
     IntSetMap map;
@@ -246,16 +272,19 @@ IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vect
   return set;
 }
 
-/// hi - lo + 1 + more, taken into minima and maxima so that each side can cancel: min(i*6 + 5, n - 1) - i*6 + 1 is
-/// min(6, n - i*6), which has a constant bound.
+/// hi - lo + 1 + more, taken into minima and maxima so that each side can cancel: min(i*6 + 5, n - 1) - i*6 +
+/// 1 is min(6, n - i*6), which has a constant bound.
 Expr extentBetween(const Expr& hi, const Expr& lo, int64_t more, Analyzer& analyzer) {
   const auto *h = hi.as<BinaryNode>(), *l = lo.as<BinaryNode>();
   if (h && h->op == BinaryOp::kMin)
-    return analyzer.simplify(min(extentBetween(h->a, lo, more, analyzer), extentBetween(h->b, lo, more, analyzer)));
+    return analyzer.simplify(
+        min(extentBetween(h->a, lo, more, analyzer), extentBetween(h->b, lo, more, analyzer)));
   if (h && (h->op == BinaryOp::kAdd || h->op == BinaryOp::kSub) && h->a.is<BinaryNode>() && asConst(h->b))
-    return extentBetween(h->a, lo, more + (h->op == BinaryOp::kAdd ? *asConst(h->b) : -*asConst(h->b)), analyzer);
+    return extentBetween(h->a, lo, more + (h->op == BinaryOp::kAdd ? *asConst(h->b) : -*asConst(h->b)),
+                         analyzer);
   if (l && l->op == BinaryOp::kMax)
-    return analyzer.simplify(min(extentBetween(hi, l->a, more, analyzer), extentBetween(hi, l->b, more, analyzer)));
+    return analyzer.simplify(
+        min(extentBetween(hi, l->a, more, analyzer), extentBetween(hi, l->b, more, analyzer)));
   return analyzer.simplify(hi - lo + (more + 1));
 }
 
@@ -324,7 +353,8 @@ bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer
   for (size_t d = 0; d < outer->region.size(); ++d) {
     const Range &o = outer->region[d], &i = inner->region[d];
     if (same(o, i)) continue;
-    if (!analyzer.prove(o->min <= i->min) || !analyzer.prove(i->min + i->extent <= o->min + o->extent)) return false;
+    if (!analyzer.prove(o->min <= i->min) || !analyzer.prove(i->min + i->extent <= o->min + o->extent))
+      return false;
   }
   return true;
 }
@@ -333,7 +363,8 @@ bool regionsDisjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& ana
   if (!a->buffer->sameAs(*b->buffer)) return true;
   for (size_t d = 0; d < std::min(a->region.size(), b->region.size()); ++d) {
     const Range &x = a->region[d], &y = b->region[d];
-    if (analyzer.prove(x->min + x->extent <= y->min) || analyzer.prove(y->min + y->extent <= x->min)) return true;
+    if (analyzer.prove(x->min + x->extent <= y->min) || analyzer.prove(y->min + y->extent <= x->min))
+      return true;
   }
   return false;
 }

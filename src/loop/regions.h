@@ -1,4 +1,5 @@
-// Which parts of which buffers a statement reads and writes, as buffer regions over the variables defined outside of it.
+// Which parts of which buffers a statement reads and writes, as buffer regions over the variables defined
+// outside of it.
 //
 //   for i in 4:                                   reads  A[o*4 : o*4+4, 0:8]
 //     for j in 8:                       →         writes B[o*4 : o*4+4]      (over the outer variable o)
@@ -21,27 +22,30 @@ using VarRange = std::pair<Var, Range>;
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {
   Buffer buffer;
-  Array<Range> region;           // over all variables visible at the access (extent 1 for a scalar access)
-  std::vector<VarRange> loops;   // loops, block axes and lets entered on the way from the root to it, outermost first
-  std::vector<Expr> conditions;  // conditions that hold there: predicates, ifs, selects (false branch: negated)
+  Array<Range> region; // over all variables visible at the access (extent 1 for a scalar access)
+  std::vector<VarRange>
+      loops; // loops, block axes and lets entered on the way from the root to it, outermost first
+  std::vector<Expr>
+      conditions; // conditions that hold there: predicates, ifs, selects (false branch: negated)
   bool write = false;
-  bool opaque = false;           // pointer, extern call, barrier: the region is what is known, or the whole buffer
-  NodeRef node;                  // the Load, Store, Call, or (for declared regions) BufferRegion
+  bool opaque = false; // pointer, extern call, barrier: the region is what is known, or the whole buffer
+  NodeRef node;        // the Load, Store, Call, or (for declared regions) BufferRegion
 };
 
 struct AccessOptions {
-  /// A nested block counts by its declared reads and writes; otherwise by what its body does. Blocks that declare nothing
-  /// are always looked into.
+  /// A nested block counts by its declared reads and writes; otherwise by what its body does. Blocks that
+  /// declare nothing are always looked into.
   bool useDeclared = true;
 };
 
-/// All accesses under a statement, block, or expression, in program order. Block axes are replaced by their values, so
-/// `loops` holds loop variables only (a Block given directly as root keeps its own axes free).
+/// All accesses under a statement, block, or expression, in program order. Block axes are replaced by their
+/// values, so `loops` holds loop variables only (a Block given directly as root keeps its own axes free).
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options = {});
 
-/// The region with the variables of `loops` relaxed to their ranges (outermost last to be relaxed first is not needed:
-/// domains that depend on earlier loops are relaxed in turn) under the conditions. Dimensions that cannot be bounded become the
-/// whole dimension; results are clipped to the buffer where that is provable.
+/// The region with the variables of `loops` relaxed to their ranges (outermost last to be relaxed first is
+/// not needed: domains that depend on earlier loops are relaxed in turn) under the conditions. Dimensions
+/// that cannot be bounded become the whole dimension; results are clipped to the buffer where that is
+/// provable.
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer);
 /// Smallest box that contains both regions of one buffer.
@@ -59,17 +63,20 @@ struct Regions {
 /// Over the variables free in `root`. The analyzer may hold bounds of outer variables.
 Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions options = {});
 /// The region of one buffer that root reads (write = false) or writes; null when it does not.
-BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer, AccessOptions options = {});
+BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer,
+                      AccessOptions options = {});
 
-/// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or its parents
-/// allocate inside are left out, and so are reads of what a block with `init` updates.
+/// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or
+/// its parents allocate inside are left out, and so are reads of what a block with `init` updates.
 Regions blockAccess(const Block& block);
-/// The block with reads and writes filled from its body. With `keepDeclared`, a non-empty declared list stays.
+/// The block with reads and writes filled from its body. With `keepDeclared`, a non-empty declared list
+/// stays.
 Block withDetectedAccess(const Block& block, bool keepDeclared = false);
 /// All blocks under the statement or function filled, innermost first.
 Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared = false);
 PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared = false);
-/// Fails when a declared region provably misses, or a declared list does not mention, an element that the body touches.
+/// Fails when a declared region provably misses, or a declared list does not mention, an element that the
+/// body touches.
 Status checkBlockAccess(const Block& block);
 
 } // namespace bevel

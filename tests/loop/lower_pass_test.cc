@@ -1,9 +1,9 @@
 // Single passes and small behaviours: views, pragmas, sub-byte types, guards, bounds, the kernel's signature.
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/parser.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
-#include "arith/analyzer.h"
 #include "loop/bounds_verifier.h"
 #include "loop/dependence.h"
 #include "loop/kernel_signature.h"
@@ -46,7 +46,9 @@ For findLoop(const PrimFunc& f, const std::string& name) {
 TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   te::Tensor a = te::placeholder({intImm(3), intImm(0)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(0), "k");
-  te::Tensor c = te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
+  te::Tensor c = te::compute({intImm(3)}, "C", [&](const Array<Var>& i) {
+    return te::sum(a({i[0], r->var}), {r});
+  });
   auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
@@ -83,7 +85,8 @@ def main(a: T.handle, c: T.handle):
   auto result = test::runCopy(*lowered, arguments);
   ASSERT_TRUE(result.has_value()) << result.error().str();
   for (int i = 0; i < 16; ++i)
-    for (int j = 0; j < 8; ++j) EXPECT_EQ((*result)[1]->asDouble(i * 8 + j), arguments[0]->asDouble(i * 8 + 7 - j) + 8);
+    for (int j = 0; j < 8; ++j)
+      EXPECT_EQ((*result)[1]->asDouble(i * 8 + j), arguments[0]->asDouble(i * 8 + 7 - j) + 8);
 }
 
 TEST(LowerPass, AutoUnrollPragma) {
@@ -173,7 +176,8 @@ def main(a: T.handle, n: T.int64):
   ASSERT_TRUE(f);
   auto lowered = lowerUntil(f, "plan_workspace");
   ASSERT_FALSE(lowered.has_value());
-  EXPECT_NE(lowered.error().message.find("register buffer \"R\""), std::string::npos) << lowered.error().str();
+  EXPECT_NE(lowered.error().message.find("register buffer \"R\""), std::string::npos)
+      << lowered.error().str();
 }
 
 TEST(LowerPass, ThreadBindingIsRefused) {
@@ -301,8 +305,11 @@ def main(a: T.handle, b: T.handle):
 TEST(Dependence, BlockKinds) {
   te::Tensor a = te::placeholder({intImm(4), intImm(5)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(5), "k");
-  te::Tensor c = te::compute({intImm(4)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
-  te::Tensor d = te::compute({intImm(4)}, "D", [&](const Array<Var>& i) { return c({i[0]}) + constantFloat(kFloat32, 1); });
+  te::Tensor c = te::compute({intImm(4)}, "C", [&](const Array<Var>& i) {
+    return te::sum(a({i[0], r->var}), {r});
+  });
+  te::Tensor d = te::compute({intImm(4)}, "D",
+                             [&](const Array<Var>& i) { return c({i[0]}) + constantFloat(kFloat32, 1); });
   PrimFunc f = te::createPrimFunc({a, d});
   Block root = cast<BlockRealizeNode>(f->body)->block;
   ScopeDependences scope = scopeDependences(root);

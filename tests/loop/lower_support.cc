@@ -68,7 +68,8 @@ PrimFunc setScope(const PrimFunc& f, const std::string& name, const std::string&
   return copy;
 }
 
-std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f, const std::vector<std::pair<std::string, int64_t>>& dims) {
+std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f,
+                                             const std::vector<std::pair<std::string, int64_t>>& dims) {
   std::vector<Ref<TensorObject>> out;
   uint64_t state = 12345;
   for (const Buffer& b : f->buffers) {
@@ -89,15 +90,18 @@ std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f, const std::vecto
     for (int64_t i = 0; i < t->size(); ++i) {
       state = state * 6364136223846793005ULL + 1442695040888963407ULL;
       int64_t value = int64_t(state >> 60) - 4;
-      if (b->dtype.isFloat()) t->setDouble(i, double(value));
-      else t->setInt(i, value);
+      if (b->dtype.isFloat())
+        t->setDouble(i, double(value));
+      else
+        t->setInt(i, value);
     }
     out.push_back(t);
   }
   return out;
 }
 
-Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f, const std::vector<Ref<TensorObject>>& arguments) {
+Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,
+                                               const std::vector<Ref<TensorObject>>& arguments) {
   std::vector<Ref<TensorObject>> copies;
   for (const auto& a : arguments) {
     auto t = TensorObject::zeros(a->dtype, a->shape);
@@ -125,7 +129,8 @@ std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::
         if (!identical(*(*expected)[i], *(*result)[i])) fault = "argument " + std::to_string(i) + " differs";
     }
     if (!fault.empty())
-      return std::string("pass ") + pass.name + " " + fault + "\n# before\n" + print(before) + (after ? "\n# after\n" + print(*after) : "");
+      return std::string("pass ") + pass.name + " " + fault + "\n# before\n" + print(before) +
+             (after ? "\n# after\n" + print(*after) : "");
     before = *after;
   }
   return flatFormFaults(before);
@@ -137,8 +142,12 @@ std::string flatFormFaults(const PrimFunc& lowered) {
   walk(lowered->body, [&](const NodeRef& n) {
     if (n.is<DictNode>()) return false; // offsets in the workspace are not limited to machine arithmetic
     if (n.is<BlockRealizeNode>() || n.is<BlockNode>()) fault("a block", n);
-    if (const auto* l = n.as<ForNode>(); l && l->forKind != ForKind::kSerial && l->forKind != ForKind::kParallel) fault("loop kind", n);
-    if (const auto* l = n.as<LoadNode>(); l && (l->indices.size() != 1 || l->indices[0]->dtype.scalar() != kInt64)) fault("load", n);
+    if (const auto* l = n.as<ForNode>();
+        l && l->forKind != ForKind::kSerial && l->forKind != ForKind::kParallel)
+      fault("loop kind", n);
+    if (const auto* l = n.as<LoadNode>();
+        l && (l->indices.size() != 1 || l->indices[0]->dtype.scalar() != kInt64))
+      fault("load", n);
     if (const auto* s = n.as<StoreNode>()) {
       const Expr& i = s->indices[0];
       if (s->indices.size() != 1 || i->dtype.scalar() != kInt64) fault("store", n);
@@ -153,7 +162,9 @@ std::string flatFormFaults(const PrimFunc& lowered) {
     }
     if (const auto* a = n.as<AllocNode>()) {
       const std::string& scope = a->buffer->scope;
-      if (scope == "global" ? !attr(a->annotations, "workspace_offset") : scope != "local" && scope != "register") fault("allocation", n);
+      if (scope == "global" ? !attr(a->annotations, "workspace_offset")
+                            : scope != "local" && scope != "register")
+        fault("allocation", n);
     }
     return true;
   });

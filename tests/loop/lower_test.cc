@@ -1,4 +1,5 @@
-// Every lowering pass against the interpreter: the results of a program before and after each pass are identical.
+// Every lowering pass against the interpreter: the results of a program before and after each pass are
+// identical.
 #include "loop/lower.h"
 
 #include "ir/build.h"
@@ -19,7 +20,8 @@ using test::splitLoop;
 
 PrimFunc addOne(Expr n) {
   te::Tensor a = te::placeholder({n}, kFloat32, "A");
-  te::Tensor b = te::compute({n}, "B", [&](const Array<Var>& i) { return a({i[0]}) + constantFloat(kFloat32, 1); });
+  te::Tensor b =
+      te::compute({n}, "B", [&](const Array<Var>& i) { return a({i[0]}) + constantFloat(kFloat32, 1); });
   return te::createPrimFunc({a, b});
 }
 
@@ -56,7 +58,9 @@ TEST(Lower, SymbolicLength) {
 PrimFunc matmul(Expr m, Expr n, Expr k) {
   te::Tensor a = te::placeholder({m, k}, kFloat32, "A"), b = te::placeholder({k, n}, kFloat32, "B");
   IterVar r = te::reduceAxis(k, "k");
-  te::Tensor c = te::compute({m, n}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); });
+  te::Tensor c = te::compute({m, n}, "C", [&](const Array<Var>& i) {
+    return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
+  });
   return te::createPrimFunc({a, b, c});
 }
 

@@ -1,4 +1,5 @@
-// Lowering of scheduled programs in text form: micro-kernels, private tiles, reductions between spatial loops, small types.
+// Lowering of scheduled programs in text form: micro-kernels, private tiles, reductions between spatial
+// loops, small types.
 #include "ir/build.h"
 #include "ir/parser.h"
 #include "ir/printer.h"
@@ -58,7 +59,8 @@ def main(a: T.handle, b: T.handle, c: T.handle):
 )";
 }
 std::string replaceAll(std::string s, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size()) s.replace(at, from.size(), to);
+  for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size())
+    s.replace(at, from.size(), to);
   return s;
 }
 std::string microKernelOf(const std::string& m, int n) {
@@ -255,7 +257,8 @@ def main(a: T.handle, b: T.handle, c: T.handle):
                     v = T.axis.spatial(19, o * 4 + i)
                     T.where(o * 4 + i < 19)
                     C[v] = T.max(A[v] * B[v] + A[v], B[v])
-)", "TYPE", type));
+)",
+                                   "TYPE", type));
     ASSERT_TRUE(f);
     EXPECT_EQ(lowerDifference(f), "") << type;
   }
@@ -304,6 +307,24 @@ def main(a: T.handle, i: T.handle, c: T.handle):
   EXPECT_EQ(lowerDifference(f), "");
 }
 
+// A condition that is the same for all lanes guards what the lanes share: with it false, no lane loads A[-2].
+TEST(LowerText, UniformConditionBesideALaneCondition) {
+  PrimFunc f = parsed(R"(
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    A = T.match_buffer(a, (10,), "float32")
+    C = T.match_buffer(c, (5, 4), "float32")
+    with T.sblock("root"):
+        for r in range(5):
+            for j in T.vectorized(4):
+                with T.sblock("C"):
+                    v, w = T.axis.remap("SS", [r, j])
+                    C[v, w] = T.if_then_else(v >= 1 and w >= 1, A[v * 2 - 2], A[v * 2]) + T.if_then_else(v + w >= 7, A[v + 5], T.float32(2))
+)");
+  ASSERT_TRUE(f);
+  EXPECT_EQ(lowerDifference(f), "");
+}
+
 TEST(LowerText, WorkspaceIsShared) {
   PrimFunc f = parsed(R"(
 @T.prim_func
@@ -335,7 +356,8 @@ def main(a: T.handle, e: T.handle):
   EXPECT_EQ(lowerDifference(f), "");
   auto lowered = lowerUntil(f, "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
-  EXPECT_EQ(attrInt((*lowered)->attrs, "workspace_bytes"), 2 * 4096 * 4); // three buffers, two alive at a time
+  EXPECT_EQ(attrInt((*lowered)->attrs, "workspace_bytes"),
+            2 * 4096 * 4); // three buffers, two alive at a time
 }
 
 } // namespace

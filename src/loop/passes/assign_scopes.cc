@@ -1,11 +1,12 @@
 // Gives every allocation one of the scopes that code generation for the host knows.
 //
-// before:  T.allocate(acc, (4,), scope="global"); T.allocate(big, (65536,), scope="local"); scope="global.A_reg"
-// after:   scope="local" (on the stack)           scope="global" (in the workspace)          scope="global"
+// before:  T.allocate(acc, (4,), scope="global"); T.allocate(big, (65536,), scope="local");
+// scope="global.A_reg" after:   scope="local" (on the stack)           scope="global" (in the workspace)
+// scope="global"
 //
-// "local" are small buffers of constant size that live within one thread's part; everything that is large, symbolic or
-// shared by the iterations of a parallel loop is "global". "register" stays and is checked by shape_registers. Scopes
-// of other targets mean plain memory here.
+// "local" are small buffers of constant size that live within one thread's part; everything that is large,
+// symbolic or shared by the iterations of a parallel loop is "global". "register" stays and is checked by
+// shape_registers. Scopes of other targets mean plain memory here.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -14,14 +15,15 @@
 namespace bevel {
 namespace {
 
-constexpr int64_t kSmallBytes = 1024;      // global buffers up to this size move to the stack
+constexpr int64_t kSmallBytes = 1024;       // global buffers up to this size move to the stack
 constexpr int64_t kLargestLocal = 16 << 10; // local buffers beyond it leave the stack
 
 /// Used inside a parallel loop under s, that is: by another thread than allocates it.
 bool crossesThreads(const Stmt& s, const Var& data) {
   bool found = false;
   walk(s, [&](const NodeRef& n) {
-    if (const auto* f = n.as<ForNode>(); f && f->forKind == ForKind::kParallel) found |= usesVar(f->body, data);
+    if (const auto* f = n.as<ForNode>(); f && f->forKind == ForKind::kParallel)
+      found |= usesVar(f->body, data);
     return !found && !n.is<ExprNode>();
   });
   return found;
@@ -40,7 +42,10 @@ Result<PrimFunc> assignScopes(const PrimFunc& f) {
     bool shared = crossesThreads(a->body, b->data);
     std::string scope = b->scope;
     if (scope == "register" && shared && !error)
-      error = Error(ErrorCode::kInvalid, fmt::format("register buffer \"{}\" is shared by the iterations of a parallel loop", b->name)).at(b);
+      error =
+          Error(ErrorCode::kInvalid,
+                fmt::format("register buffer \"{}\" is shared by the iterations of a parallel loop", b->name))
+              .at(b);
     if (scope != "register") {
       bool local = scope == "local" ? bytes <= kLargestLocal : bytes <= kSmallBytes;
       scope = local && !shared ? "local" : "global";

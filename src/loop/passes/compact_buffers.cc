@@ -5,9 +5,9 @@
 //              for ii in 16: B[io*16 + ii] = A[io*16 + ii]           for ii in 16: B[ii] = A[io*16 + ii]
 //              for ii in 16: C[io*16 + ii] = B[io*16 + ii]           for ii in 16: C[io*16 + ii] = B[ii]
 //
-// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks to a
-// constant where one bounds its extent, else to an expression of the function's dimensions where that is no larger than
-// before. Buffers with strides, and buffers whose address is taken, stay.
+// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks
+// to a constant where one bounds its extent, else to an expression of the function's dimensions where that is
+// no larger than before. Buffers with strides, and buffers whose address is taken, stay.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/regions.h"
@@ -127,7 +127,9 @@ private:
     bool overLoops = usesAnyVar(e, [&](const VarNode* v) {
       return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->var.get() == v; });
     });
-    if (overLoops || !isPureIndex(e) || hasMinMax(e) || !analyzer.prove(e <= whole) || analyzer.proveEqual(e, whole)) return nullptr;
+    if (overLoops || !isPureIndex(e) || hasMinMax(e) || !analyzer.prove(e <= whole) ||
+        analyzer.proveEqual(e, whole))
+      return nullptr;
     return e;
   }
 
@@ -147,6 +149,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> compactBuffers(const PrimFunc& f) { return Compaction(f).run(f); }
+Result<PrimFunc> compactBuffers(const PrimFunc& f) {
+  return Compaction(f).run(f);
+}
 
 } // namespace bevel

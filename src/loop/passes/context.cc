@@ -6,7 +6,8 @@ namespace bevel {
 void bindDims(const PrimFunc& f, Analyzer& analyzer) {
   auto bindFree = [&](const Expr& e) {
     walk(e, [&](const NodeRef& n) {
-      if (n.is<VarNode>() && cast<VarNode>(n)->dtype.isInteger()) analyzer.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
+      if (n.is<VarNode>() && cast<VarNode>(n)->dtype.isInteger())
+        analyzer.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
       return true;
     });
   };
@@ -22,17 +23,28 @@ template <class T> Ref<const T> ContextRewriter::under(const Expr& condition, co
 
 NodeRef ContextRewriter::visit(const NodeRef& node) {
   switch (node->kind) {
-  case Kind::kFor: return visitFor(cast<ForNode>(node));
-  case Kind::kIf: return visitIf(cast<IfNode>(node));
-  case Kind::kBlockRealize: return visitRealize(cast<BlockRealizeNode>(node));
-  case Kind::kLetStmt: return visitLet(cast<LetStmtNode>(node));
-  case Kind::kLet: return visitLet(cast<LetNode>(node));
+  case Kind::kFor:
+    return visitFor(cast<ForNode>(node));
+  case Kind::kIf:
+    return visitIf(cast<IfNode>(node));
+  case Kind::kBlockRealize:
+    return visitRealize(cast<BlockRealizeNode>(node));
+  case Kind::kLetStmt:
+    return visitLet(cast<LetStmtNode>(node));
+  case Kind::kLet:
+    return visitLet(cast<LetNode>(node));
   case Kind::kCall:
     if (cast<CallNode>(node)->op == Intrin::kIfThenElse) return visitIfThenElse(cast<CallNode>(node));
     return visitChildren(node);
-  case Kind::kVar: case Kind::kIntImm: case Kind::kFloatImm: case Kind::kStringImm: case Kind::kBuffer: case Kind::kDict:
+  case Kind::kVar:
+  case Kind::kIntImm:
+  case Kind::kFloatImm:
+  case Kind::kStringImm:
+  case Kind::kBuffer:
+  case Kind::kDict:
     return node;
-  default: return visitChildren(node);
+  default:
+    return visitChildren(node);
   }
 }
 
@@ -89,8 +101,10 @@ NodeRef ContextRewriter::visitIfThenElse(const Call& c) {
 template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
   Expr value = (*this)(let->value);
   if (value->dtype.isInteger() && value->dtype.lanes == 1) {
-    if (isPureIndex(value)) analyzer.bind(let->var, value);
-    else analyzer.bind(let->var, analyzer.bound(value));
+    if (isPureIndex(value))
+      analyzer.bind(let->var, value);
+    else
+      analyzer.bind(let->var, analyzer.bound(value));
   }
   auto body = (*this)(let->body);
   analyzer.unbind(let->var);
@@ -158,7 +172,9 @@ bool isNoOp(const Stmt& s) {
   return e && isPure(e->value);
 }
 
-Stmt orNoOp(const Stmt& s) { return s ? s : seq({}); }
+Stmt orNoOp(const Stmt& s) {
+  return s ? s : seq({});
+}
 
 PrimFunc withBody(const PrimFunc& f, Stmt body) {
   if (body == f->body) return f;

@@ -1,4 +1,5 @@
-// A rewriter that knows, at every place of a program, the ranges of loops and axes, lets, and the conditions that hold.
+// A rewriter that knows, at every place of a program, the ranges of loops and axes, lets, and the conditions
+// that hold.
 #pragma once
 
 #include "arith/analyzer.h"

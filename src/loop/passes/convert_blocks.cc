@@ -31,7 +31,8 @@ private:
     Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
     if (block->origin) body = withOriginBelow(body, block->origin);
     Expr predicate = r.predicate;
-    return isConst(predicate, 1) ? NodeRef(body) : NodeRef(make<const IfNode>(call(Intrin::kLikely, {predicate}), body));
+    return isConst(predicate, 1) ? NodeRef(body)
+                                 : NodeRef(make<const IfNode>(call(Intrin::kLikely, {predicate}), body));
   }
 
   static Stmt withOriginBelow(const Stmt& s, const Origin& origin) {
@@ -51,7 +52,8 @@ Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f) {
   BlockDissolver dissolver;
   Stmt body = cast<StmtNode>(dissolver(NodeRef(f->body)));
   if (dissolver.leftover)
-    return fail(ErrorCode::kUsage, "convert_blocks needs lower_init, lower_match_buffer and plan_allocations before it");
+    return fail(ErrorCode::kUsage,
+                "convert_blocks needs lower_init, lower_match_buffer and plan_allocations before it");
   return withBody(f, body);
 }
 

@@ -4,9 +4,9 @@
 //            A[i, j] = 0                                            A_1 = T.decl_buffer((128,), data=A.data)
 //                                                                   A_1[i*8 + j] = 0
 //
-// Parameters keep their declared buffers (the kernel's signature) and are viewed flat inside. Index arithmetic stays
-// int64, so neither an element number nor a byte offset of any buffer that fits memory overflows (constant sizes whose
-// product leaves int64 are refused).
+// Parameters keep their declared buffers (the kernel's signature) and are viewed flat inside. Index
+// arithmetic stays int64, so neither an element number nor a byte offset of any buffer that fits memory
+// overflows (constant sizes whose product leaves int64 are refused).
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
@@ -74,8 +74,10 @@ private:
       copy->indices = {address(*v, s->indices)};
       return Store(copy);
     }
-    case Kind::kCall: return visitCall(cast<CallNode>(node));
-    default: return ContextRewriter::visit(node);
+    case Kind::kCall:
+      return visitCall(cast<CallNode>(node));
+    default:
+      return ContextRewriter::visit(node);
     }
   }
 
@@ -95,8 +97,12 @@ private:
   const Flat* view(const Buffer& b, size_t indices) {
     auto it = views_.find(b->data);
     if (it == views_.end() || it->second.rank != indices) {
-      if (!error) error = Error(ErrorCode::kInvalid, fmt::format("buffer \"{}\" is used outside of its declaration or with "
-                                                                 "another number of dimensions", b->name)).at(b);
+      if (!error)
+        error =
+            Error(ErrorCode::kInvalid, fmt::format("buffer \"{}\" is used outside of its declaration or with "
+                                                   "another number of dimensions",
+                                                   b->name))
+                .at(b);
       return nullptr;
     }
     return &it->second;
@@ -111,7 +117,9 @@ private:
     for (size_t d = b->rank(); d-- > 0;) {
       v.strides[d] = b->strides.empty() ? analyzer.simplify(step) : castTo(kInt64, b->strides[d]);
       if (auto c = asConst(b->shape[d]); c && *c > 0 && __builtin_mul_overflow(known, *c, &known) && !error)
-        error = Error(ErrorCode::kUnsupported, fmt::format("the number of elements of buffer \"{}\" exceeds 63 bits", b->name)).at(b);
+        error = Error(ErrorCode::kUnsupported,
+                      fmt::format("the number of elements of buffer \"{}\" exceeds 63 bits", b->name))
+                    .at(b);
       step = step * castTo(kInt64, b->shape[d]);
     }
     if (b->elemOffset) v.offset = castTo(kInt64, b->elemOffset);

@@ -22,7 +22,9 @@ bool cannotTrap(const Expr& e) {
   return ok;
 }
 
-bool movable(const Expr& e, const Var& loop) { return isPureIndex(e) && cannotTrap(e) && !usesVar(e, loop); }
+bool movable(const Expr& e, const Var& loop) {
+  return isPureIndex(e) && cannotTrap(e) && !usesVar(e, loop);
+}
 
 NodeRef hoistFrom(const For& loop) {
   if (loop->forKind == ForKind::kThreadBinding) return loop;
@@ -48,9 +50,8 @@ NodeRef hoistFrom(const For& loop) {
 } // namespace
 
 Result<PrimFunc> hoistInvariants(const PrimFunc& f) {
-  NodeRef body = rewrite(f->body, [](const NodeRef& n) -> NodeRef {
-    return n.is<ForNode>() ? hoistFrom(cast<ForNode>(n)) : n;
-  });
+  NodeRef body = rewrite(
+      f->body, [](const NodeRef& n) -> NodeRef { return n.is<ForNode>() ? hoistFrom(cast<ForNode>(n)) : n; });
   return withBody(f, cast<StmtNode>(body));
 }
 

@@ -3,8 +3,9 @@
 // before:  x // 8        x % 8        n // 10 (n >= 0)      x // 10
 // after:   x >> 3        x & 7        n / 10                q - (r < 0)   with q = x / 10, r = x rem 10
 //
-// A shift and a mask are exact for every sign. Truncating division takes the place of the floor where the dividend is
-// proved >= 0 (never by adding to it, which could overflow); everywhere else the quotient is corrected.
+// A shift and a mask are exact for every sign. Truncating division takes the place of the floor where the
+// dividend is proved >= 0 (never by adding to it, which could overflow); everywhere else the quotient is
+// corrected.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -13,7 +14,9 @@
 namespace bevel {
 namespace {
 
-Expr raw(BinaryOp op, const Expr& a, const Expr& b) { return make<const BinaryNode>(op, a, b); }
+Expr raw(BinaryOp op, const Expr& a, const Expr& b) {
+  return make<const BinaryNode>(op, a, b);
+}
 
 class ArithmeticLowering : public ContextRewriter {
 public:
@@ -41,7 +44,8 @@ private:
     }
     BinaryOp trunc = isDiv ? BinaryOp::kDiv : BinaryOp::kMod;
     ConstBound divisorBound = analyzer.bound(e.b);
-    if (e.dtype.isUInt() || (divisorBound.min > 0 && analyzer.bound(e.a).min >= 0)) return raw(trunc, e.a, e.b);
+    if (e.dtype.isUInt() || (divisorBound.min > 0 && analyzer.bound(e.a).min >= 0))
+      return raw(trunc, e.a, e.b);
     return corrected(e, isDiv, divisorBound.min > 0);
   }
 
@@ -52,8 +56,10 @@ private:
     Expr r = raw(BinaryOp::kMod, a, b);
     Expr wrong = raw(BinaryOp::kLt, r, zero);
     if (!positiveDivisor)
-      wrong = raw(BinaryOp::kAnd, raw(BinaryOp::kNe, r, zero), raw(BinaryOp::kLt, raw(BinaryOp::kBitXor, r, b), zero));
-    Expr out = isDiv ? raw(BinaryOp::kSub, raw(BinaryOp::kDiv, a, b), make<const SelectNode>(wrong, constant(e.dtype, 1), zero))
+      wrong = raw(BinaryOp::kAnd, raw(BinaryOp::kNe, r, zero),
+                  raw(BinaryOp::kLt, raw(BinaryOp::kBitXor, r, b), zero));
+    Expr out = isDiv ? raw(BinaryOp::kSub, raw(BinaryOp::kDiv, a, b),
+                           make<const SelectNode>(wrong, constant(e.dtype, 1), zero))
                      : raw(BinaryOp::kAdd, r, make<const SelectNode>(wrong, Expr(b), zero));
     return make<const LetNode>(a, e.a, make<const LetNode>(b, e.b, out));
   }
@@ -61,6 +67,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerArithmetic(const PrimFunc& f) { return ArithmeticLowering(f).run(f); }
+Result<PrimFunc> lowerArithmetic(const PrimFunc& f) {
+  return ArithmeticLowering(f).run(f);
+}
 
 } // namespace bevel

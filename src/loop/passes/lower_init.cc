@@ -6,9 +6,10 @@
 //                with T.init(): C[vi] = 0                       with T.sblock("C"): C[vi] += A[vi, vk]
 //                C[vi] += A[vi, vk]
 //
-// The init moves before the outermost reduction loop when the loops from there down to the block form a nest with nothing
-// else in it, and no loop outside takes part in a reduction axis. Its predicate is the block's at the first step. An
-// empty reduction then gives the init's value. Otherwise the block runs its init under "all reduction axes at their start".
+// The init moves before the outermost reduction loop when the loops from there down to the block form a nest
+// with nothing else in it, and no loop outside takes part in a reduction axis. Its predicate is the block's
+// at the first step. An empty reduction then gives the init's value. Otherwise the block runs its init under
+// "all reduction axes at their start".
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -96,7 +97,8 @@ private:
     return split(nest, realize, reduce, spatial);
   }
 
-  Stmt split(const std::vector<For>& nest, const BlockRealize& realize, const VarSet& reduce, const VarSet& spatial) {
+  Stmt split(const std::vector<For>& nest, const BlockRealize& realize, const VarSet& reduce,
+             const VarSet& spatial) {
     VarMap firstStep; // loops that the init does not need, at their start
     std::vector<For> kept;
     for (const For& l : nest) {
@@ -168,6 +170,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerInit(const PrimFunc& f) { return withBody(f, cast<StmtNode>(InitLowering(f)(NodeRef(f->body)))); }
+Result<PrimFunc> lowerInit(const PrimFunc& f) {
+  return withBody(f, cast<StmtNode>(InitLowering(f)(NodeRef(f->body))));
+}
 
 } // namespace bevel

@@ -2,7 +2,8 @@
 //
 // before:  with T.sblock("b"):                                          after:  with T.sblock("b"):
 //            V = T.match_buffer(A[vi*16:vi*16+16, 0:8], (16, 8), strides=[s, 1])          A[vi*16 + i, j] = 0
-//            V[i, j] = 0                                                                (s becomes A's row stride)
+//            V[i, j] = 0                                                                (s becomes A's row
+//            stride)
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -30,7 +31,8 @@ public:
 
 private:
   NodeRef visit(const NodeRef& node) override {
-    if (const auto* block = node.as<BlockNode>(); block && !block->matches.empty()) return lowerBlock(cast<BlockNode>(node));
+    if (const auto* block = node.as<BlockNode>(); block && !block->matches.empty())
+      return lowerBlock(cast<BlockNode>(node));
     if (node.is<LoadNode>()) {
       Load l = cast<LoadNode>(visitChildren(node));
       auto it = views_.find(l->buffer->data);
@@ -76,14 +78,17 @@ private:
     if (view.rank() > from.rank()) return refuse(view, "has more dimensions than its source");
     size_t lead = from.rank() - view.rank();
     for (size_t d = 0; d < lead; ++d)
-      if (!isConst(source->region[d]->extent, 1)) return refuse(view, "leaves out a dimension of extent other than 1");
+      if (!isConst(source->region[d]->extent, 1))
+        return refuse(view, "leaves out a dimension of extent other than 1");
     std::vector<Expr> strides = stridesOf(from);
     for (size_t d = 0; d < view.rank(); ++d)
       bindExpr(view, view.shape[d], source->region[lead + d]->extent, "shape");
-    for (size_t d = 0; d < view.strides.size(); ++d) bindExpr(view, view.strides[d], strides[lead + d], "strides");
+    for (size_t d = 0; d < view.strides.size(); ++d)
+      bindExpr(view, view.strides[d], strides[lead + d], "strides");
     if (view.elemOffset) {
       Expr offset = from.elemOffset ? castTo(kInt64, from.elemOffset) : intImm(0);
-      for (size_t d = 0; d < from.rank(); ++d) offset = offset + castTo(kInt64, source->region[d]->min) * castTo(kInt64, strides[d]);
+      for (size_t d = 0; d < from.rank(); ++d)
+        offset = offset + castTo(kInt64, source->region[d]->min) * castTo(kInt64, strides[d]);
       bindExpr(view, view.elemOffset, offset, "offset");
     }
     views_[view.data] = source;
@@ -103,7 +108,9 @@ private:
       refuse(view, fmt::format("states {} that differ from its source's", what));
   }
   void refuse(const BufferNode& view, const std::string& why) {
-    if (!error) error = Error(ErrorCode::kInvalid, fmt::format("the match_buffer view \"{}\" {}", view.name, why)).at(Buffer(&view));
+    if (!error)
+      error = Error(ErrorCode::kInvalid, fmt::format("the match_buffer view \"{}\" {}", view.name, why))
+                  .at(Buffer(&view));
   }
 
   static Array<Expr> throughView(const Array<Expr>& indices, const BufferRegionNode& source) {
@@ -117,7 +124,9 @@ private:
     Array<Range> out;
     size_t lead = source.region.size() - r->region.size();
     for (size_t d = 0; d < source.region.size(); ++d)
-      out.push_back(d < lead ? source.region[d] : range(source.region[d]->min + r->region[d - lead]->min, r->region[d - lead]->extent));
+      out.push_back(
+          d < lead ? source.region[d]
+                   : range(source.region[d]->min + r->region[d - lead]->min, r->region[d - lead]->extent));
     return make<const BufferRegionNode>(source.buffer, out);
   }
 

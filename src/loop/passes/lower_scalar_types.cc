@@ -1,12 +1,14 @@
 // Small float formats compute in float32; sub-byte integers are read and written as parts of bytes.
 //
-// before:  C[i] = A[i] * B[i]          (float16)       after:  C[i] = T.float16(T.float32(A[i]) * T.float32(B[i]))
-// before:  x = Q[i]                    (int4)          after:  x = sign_extend(Q_bytes[i >> 1] >> ((i & 1) * 4))
+// before:  C[i] = A[i] * B[i]          (float16)       after:  C[i] = T.float16(T.float32(A[i]) *
+// T.float32(B[i])) before:  x = Q[i]                    (int4)          after:  x = sign_extend(Q_bytes[i >>
+// 1] >> ((i & 1) * 4))
 //
-// An expression keeps float32 between its operations and is rounded once, where it is stored or cast. Copies move the
-// bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in expressions, wrapped to their width after
-// each operation. Parameters of such a type are viewed as bytes (low bits first, as ONNX stores them); allocated buffers
-// hold one byte an element. A parallel loop that stores parts of bytes runs serially: two iterations may share a byte.
+// An expression keeps float32 between its operations and is rounded once, where it is stored or cast. Copies
+// move the bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in expressions, wrapped to
+// their width after each operation. Parameters of such a type are viewed as bytes (low bits first, as ONNX
+// stores them); allocated buffers hold one byte an element. A parallel loop that stores parts of bytes runs
+// serially: two iterations may share a byte.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
@@ -14,13 +16,25 @@
 namespace bevel {
 namespace {
 
-bool isSmallFloat(DType t) { return t.isFloat() && t.bits < 32; }
-bool isSubByte(DType t) { return t.isInteger() && t.bits < 8; }
-DType wideFloat(DType t) { return DType::Float(32, t.lanes); }
-DType byteType(DType t) { return t.isUInt() ? DType::UInt(8, t.lanes) : DType::Int(8, t.lanes); }
-DType computeType(DType t) { return isSmallFloat(t) ? wideFloat(t) : isSubByte(t) ? byteType(t) : t; }
+bool isSmallFloat(DType t) {
+  return t.isFloat() && t.bits < 32;
+}
+bool isSubByte(DType t) {
+  return t.isInteger() && t.bits < 8;
+}
+DType wideFloat(DType t) {
+  return DType::Float(32, t.lanes);
+}
+DType byteType(DType t) {
+  return t.isUInt() ? DType::UInt(8, t.lanes) : DType::Int(8, t.lanes);
+}
+DType computeType(DType t) {
+  return isSmallFloat(t) ? wideFloat(t) : isSubByte(t) ? byteType(t) : t;
+}
 
-Expr raw(BinaryOp op, const Expr& a, const Expr& b) { return make<const BinaryNode>(op, a, broadcastTo(b, a->dtype.lanes)); }
+Expr raw(BinaryOp op, const Expr& a, const Expr& b) {
+  return make<const BinaryNode>(op, a, broadcastTo(b, a->dtype.lanes));
+}
 
 /// An 8-bit value wrapped to the width of `type`.
 Expr wrapTo(DType type, const Expr& e) {
@@ -36,10 +50,14 @@ public:
 private:
   NodeRef visit(const NodeRef& node) override {
     switch (node->kind) {
-    case Kind::kStore: return visitStore(cast<StoreNode>(node));
-    case Kind::kAlloc: return visitAlloc(cast<AllocNode>(node));
-    case Kind::kDeclBuffer: return visitDecl(cast<DeclBufferNode>(node));
-    case Kind::kFor: return visitFor(cast<ForNode>(node));
+    case Kind::kStore:
+      return visitStore(cast<StoreNode>(node));
+    case Kind::kAlloc:
+      return visitAlloc(cast<AllocNode>(node));
+    case Kind::kDeclBuffer:
+      return visitDecl(cast<DeclBufferNode>(node));
+    case Kind::kFor:
+      return visitFor(cast<ForNode>(node));
     case Kind::kLetStmt: {
       auto copy = mutableCopy(cast<LetStmtNode>(node));
       copy->value = value(copy->value);
@@ -47,8 +65,11 @@ private:
       copy->body = (*this)(copy->body);
       return LetStmt(copy);
     }
-    case Kind::kBuffer: case Kind::kDict: return node;
-    default: return node.is<ExprNode>() ? NodeRef(value(cast<ExprNode>(node))) : visitChildren(node);
+    case Kind::kBuffer:
+    case Kind::kDict:
+      return node;
+    default:
+      return node.is<ExprNode>() ? NodeRef(value(cast<ExprNode>(node))) : visitChildren(node);
     }
   }
 
@@ -72,10 +93,14 @@ private:
       if (it != vars_.end()) return it->second;
       return wide == t ? e : castTo(wide, e); // a scalar parameter
     }
-    case Kind::kIntImm: return wide == t ? e : constant(wide, static_cast<const IntImmNode&>(*e).value);
-    case Kind::kFloatImm: return wide == t ? e : rounded(static_cast<const FloatImmNode&>(*e));
-    case Kind::kLoad: return loadValue(cast<LoadNode>(e));
-    case Kind::kCast: return castValue(static_cast<const CastNode&>(*e));
+    case Kind::kIntImm:
+      return wide == t ? e : constant(wide, static_cast<const IntImmNode&>(*e).value);
+    case Kind::kFloatImm:
+      return wide == t ? e : rounded(static_cast<const FloatImmNode&>(*e));
+    case Kind::kLoad:
+      return loadValue(cast<LoadNode>(e));
+    case Kind::kCast:
+      return castValue(static_cast<const CastNode&>(*e));
     case Kind::kLet: {
       auto copy = mutableCopy(cast<LetNode>(e));
       copy->value = value(copy->value);
@@ -91,7 +116,8 @@ private:
       copy->dtype = wide;
       return Call(copy);
     }
-    default: break;
+    default:
+      break;
     }
     Expr out = cast<ExprNode>(visitChildren(e));
     return isSubByte(t) && changesWidth(e) ? wrapTo(t, out) : out;
@@ -106,7 +132,8 @@ private:
     DType to = c.dtype;
     Expr v = value(c.value);
     if (isSmallFloat(to)) return castTo(wideFloat(to), castTo(to, castTo(wideFloat(to), v))); // rounds
-    if (isSubByte(to)) return wrapTo(to, castTo(byteType(to), v->dtype.isFloat() ? castTo(kInt32.withLanes(to.lanes), v) : v));
+    if (isSubByte(to))
+      return wrapTo(to, castTo(byteType(to), v->dtype.isFloat() ? castTo(kInt32.withLanes(to.lanes), v) : v));
     return castTo(to, v);
   }
 
@@ -122,7 +149,8 @@ private:
     if (!isSmallFloat(e->dtype)) return value(e);
     if (const auto* l = e.as<LoadNode>()) return rawLoad(*l);
     if (const auto* f = e.as<FloatImmNode>()) return e->dtype == f->dtype ? e : nullptr;
-    if (const auto* b = e.as<BroadcastNode>()) return make<const BroadcastNode>(stored(b->value), b->dtype.lanes);
+    if (const auto* b = e.as<BroadcastNode>())
+      return make<const BroadcastNode>(stored(b->value), b->dtype.lanes);
     if (const auto* c = e.as<CastNode>()) {
       Expr v = value(c->value);
       return castTo(e->dtype, v->dtype.isFloat() && v->dtype.bits == 64 ? v : castTo(wideFloat(e->dtype), v));
@@ -268,7 +296,8 @@ Result<PrimFunc> lowerScalarTypes(const PrimFunc& f) {
   bool any = false;
   walk(f->body, [&](const NodeRef& n) {
     if (const auto* e = n.as<ExprNode>()) any |= isSmallFloat(e->dtype) || isSubByte(e->dtype);
-    if (const auto* s = n.as<StoreNode>()) any |= isSmallFloat(s->buffer->dtype) || isSubByte(s->buffer->dtype);
+    if (const auto* s = n.as<StoreNode>())
+      any |= isSmallFloat(s->buffer->dtype) || isSubByte(s->buffer->dtype);
     return !any;
   });
   if (!any) return f;

@@ -1,14 +1,16 @@
 // Splits loops whose bodies test a likely condition into a main part where it holds and a tail.
 //
 // before:  for io in 4:                                   after:  for io in 3:
-//            for ii in T.vectorized(32):                            for ii in T.vectorized(32): B[io*32 + ii] = …
+//            for ii in T.vectorized(32):                            for ii in T.vectorized(32): B[io*32 + ii]
+//            = …
 //              if T.likely(io*32 + ii < 100):                     for io in range(3, 4):
 //                B[io*32 + ii] = …                                  for ii in T.vectorized(32):
-//                                                                     if T.likely(io*32 + ii < 100): B[io*32 + ii] = …
+//                                                                     if T.likely(io*32 + ii < 100): B[io*32
+//                                                                     + ii] = …
 //
-// Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere it costs less
-// than a second copy of the code. Outer loops come first, then the loops of each part. Where the condition guards all
-// that a loop does, it becomes the loop's bound instead.
+// Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere
+// it costs less than a second copy of the code. Outer loops come first, then the loops of each part. Where
+// the condition guards all that a loop does, it becomes the loop's bound instead.
 #include "arith/linear.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
@@ -42,7 +44,8 @@ bool isLikely(const Expr& condition) {
 /// Where the likely conditions over a loop's variable hold for all iterations inside.
 class ConditionSolver {
 public:
-  ConditionSolver(const For& loop, Analyzer& analyzer) : loop_(loop), analyzer_(analyzer), deepest_(loopDepth(loop->body)) {}
+  ConditionSolver(const For& loop, Analyzer& analyzer)
+      : loop_(loop), analyzer_(analyzer), deepest_(loopDepth(loop->body)) {}
   bool found = false, exact = true;
   IntSet set = IntSet::everything();
   std::vector<Expr> solved; // the conjuncts
@@ -55,7 +58,8 @@ public:
       relax_.pop_back();
       return;
     }
-    if (const auto* s = n.as<IfNode>(); s && isLikely(s->condition) && depth + loopDepth(s->thenBody) == deepest_)
+    if (const auto* s = n.as<IfNode>();
+        s && isLikely(s->condition) && depth + loopDepth(s->thenBody) == deepest_)
       for (const Expr& c : conjuncts(s->condition)) solve(c);
     forEachChild(n, [&](const NodeRef& c, Role) { visit(c, depth); });
   }
@@ -67,10 +71,13 @@ private:
     for (const auto& [v, s] : relax_) relax[v] = s;
     auto interval = solveFor(c, loop_->var, relax, analyzer_);
     if (!interval || interval->set.empty || interval->set.isEverything()) return;
-    auto overInner = [&](const Expr& e) { return e && usesAnyVar(e, [&](const VarNode* v) { return relax.contains(Var(v)); }); };
+    auto overInner = [&](const Expr& e) {
+      return e && usesAnyVar(e, [&](const VarNode* v) { return relax.contains(Var(v)); });
+    };
     if (overInner(interval->set.min) || overInner(interval->set.max)) return;
     set = intersectSet(set, interval->set, analyzer_);
-    // Relaxed over inner loops, a solution holds for all of them: outside of it some inner iteration may still run.
+    // Relaxed over inner loops, a solution holds for all of them: outside of it some inner iteration may
+    // still run.
     exact &= interval->exact && !usesRelaxed(c, relax);
     solved.push_back(c);
     found = true;
@@ -137,7 +144,9 @@ private:
     const auto* s = body.as<IfNode>();
     if (!s || s->elseBody) return false;
     std::vector<Expr> tested = conjuncts(s->condition);
-    return std::all_of(solved.begin(), solved.end(), [&](const Expr& c) { return std::find(tested.begin(), tested.end(), c) != tested.end(); });
+    return std::all_of(solved.begin(), solved.end(), [&](const Expr& c) {
+      return std::find(tested.begin(), tested.end(), c) != tested.end();
+    });
   }
 
   std::unordered_set<const Node*> settled_; // loops that are parts already
@@ -160,6 +169,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> partitionLoops(const PrimFunc& f) { return LoopPartition(f).run(f); }
+Result<PrimFunc> partitionLoops(const PrimFunc& f) {
+  return LoopPartition(f).run(f);
+}
 
 } // namespace bevel

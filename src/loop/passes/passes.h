@@ -1,4 +1,5 @@
-// The lowering passes, one file each; each file shows a before and an after at its head. The order is in loop/lower.cc.
+// The lowering passes, one file each; each file shows a before and an after at its head. The order is in
+// loop/lower.cc.
 #pragma once
 
 #include "base/result.h"
@@ -6,7 +7,8 @@
 
 namespace bevel {
 
-/// Block inits become statements: before the reduction loops where that is provable, else under "at the first step".
+/// Block inits become statements: before the reduction loops where that is provable, else under "at the first
+/// step".
 Result<PrimFunc> lowerInit(const PrimFunc& f);
 /// Views made by T.match_buffer inside blocks become accesses of their source.
 Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f);

@@ -1,5 +1,5 @@
-// Turns the buffers that blocks allocate into Alloc statements at the innermost place that holds all accesses and keeps
-// the meaning.
+// Turns the buffers that blocks allocate into Alloc statements at the innermost place that holds all accesses
+// and keeps the meaning.
 //
 // before:  with T.sblock("root"):                      after:  for i in 8:
 //            B = T.sblock_alloc_buffer((8, 16))                   with T.allocate(B, (8, 16)):
@@ -8,8 +8,9 @@
 //              for j in 16: C[i, j] = B[i, j] * 2
 //
 // An allocation enters a loop only when nothing of the buffer passes from one iteration to another
-// (isPrivateToIteration): so it stays outside of every reduction loop of what it accumulates, and outside of a loop that
-// reads what an earlier iteration wrote. It does not enter vectorised loops, where it would be one buffer a lane.
+// (isPrivateToIteration): so it stays outside of every reduction loop of what it accumulates, and outside of
+// a loop that reads what an earlier iteration wrote. It does not enter vectorised loops, where it would be
+// one buffer a lane.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/privacy.h"
@@ -19,7 +20,9 @@
 namespace bevel {
 namespace {
 
-bool touches(const NodeRef& node, const Buffer& buffer) { return node && usesVar(node, buffer->data); }
+bool touches(const NodeRef& node, const Buffer& buffer) {
+  return node && usesVar(node, buffer->data);
+}
 
 class AllocationPlanner {
 public:
@@ -35,7 +38,8 @@ public:
 
 private:
   /// Splits off into `here` the buffers that stay at s; passes the others below.
-  std::vector<Buffer> sift(std::vector<Buffer>& buffers, std::vector<Buffer>& here, FunctionRef<bool(const Buffer&)> mayEnter) {
+  std::vector<Buffer> sift(std::vector<Buffer>& buffers, std::vector<Buffer>& here,
+                           FunctionRef<bool(const Buffer&)> mayEnter) {
     std::vector<Buffer> below;
     for (const Buffer& b : buffers) (mayEnter(b) ? below : here).push_back(b);
     return below;
@@ -43,14 +47,19 @@ private:
 
   Stmt descend(const Stmt& s, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
     switch (s->kind) {
-    case Kind::kSeq: return descendSeq(cast<SeqNode>(s), buffers, here);
-    case Kind::kFor: return descendFor(cast<ForNode>(s), buffers, here);
-    case Kind::kBlockRealize: return descendRealize(cast<BlockRealizeNode>(s), buffers, here);
-    case Kind::kIf: return descendIf(cast<IfNode>(s), buffers, here);
+    case Kind::kSeq:
+      return descendSeq(cast<SeqNode>(s), buffers, here);
+    case Kind::kFor:
+      return descendFor(cast<ForNode>(s), buffers, here);
+    case Kind::kBlockRealize:
+      return descendRealize(cast<BlockRealizeNode>(s), buffers, here);
+    case Kind::kIf:
+      return descendIf(cast<IfNode>(s), buffers, here);
     case Kind::kLetStmt: {
       const auto& let = static_cast<const LetStmtNode&>(*s);
       auto copy = mutableCopy(cast<LetStmtNode>(s));
-      copy->body = place(let.body, sift(buffers, here, [&](const Buffer& b) { return !touches(let.value, b); }));
+      copy->body =
+          place(let.body, sift(buffers, here, [&](const Buffer& b) { return !touches(let.value, b); }));
       return copy;
     }
     case Kind::kAttrStmt: {
@@ -81,7 +90,8 @@ private:
 
   Stmt descendFor(const For& loop, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
     auto mayEnter = [&](const Buffer& b) {
-      if (loop->forKind == ForKind::kVectorized || touches(loop->min, b) || touches(loop->extent, b)) return false;
+      if (loop->forKind == ForKind::kVectorized || touches(loop->min, b) || touches(loop->extent, b))
+        return false;
       return isPrivateToIteration(loop, b, analyzer_);
     };
     std::vector<Buffer> below = sift(buffers, here, mayEnter);
@@ -126,6 +136,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> planAllocations(const PrimFunc& f) { return withBody(f, AllocationPlanner(f).place(f->body, {})); }
+Result<PrimFunc> planAllocations(const PrimFunc& f) {
+  return withBody(f, AllocationPlanner(f).place(f->body, {}));
+}
 
 } // namespace bevel

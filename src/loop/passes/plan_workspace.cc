@@ -1,13 +1,17 @@
-// Gives global allocations their place in the kernel's workspace; those whose lives do not overlap share bytes.
+// Gives global allocations their place in the kernel's workspace; those whose lives do not overlap share
+// bytes.
 //
-// before:  T.allocate(A, (1024,), float32): T.allocate(B, …): T.allocate(C, (1024,), …):  A = …; B = f(A); C = g(B)
-// after:   A: {"workspace_offset": 0}, B: {"workspace_offset": 4096}, C: {"workspace_offset": 0};
+// before:  T.allocate(A, (1024,), float32): T.allocate(B, …): T.allocate(C, (1024,), …):  A = …; B = f(A); C
+// = g(B) after:   A: {"workspace_offset": 0}, B: {"workspace_offset": 4096}, C: {"workspace_offset": 0};
 //          function attribute "workspace_bytes" = 8192
 //
-// 1. Statements are numbered in program order. A buffer lives from its first to its last access; a loop inside its
+// 1. Statements are numbered in program order. A buffer lives from its first to its last access; a loop
+// inside its
 //    allocation counts as one step, for what it holds may pass from one iteration to the next.
-// 2. Buffers of constant size are placed largest first at the lowest offset where no buffer of overlapping life lies.
-// 3. Buffers of symbolic size follow, each behind the one before; a later one takes the place of an earlier one of the
+// 2. Buffers of constant size are placed largest first at the lowest offset where no buffer of overlapping
+// life lies.
+// 3. Buffers of symbolic size follow, each behind the one before; a later one takes the place of an earlier
+// one of the
 //    same size whose life is over.
 // Allocations inside parallel loops are placed in a second area, of which every thread owns a copy.
 #include "loop/passes/context.h"
@@ -26,7 +30,7 @@ struct Life {
   int order = 0; // of allocation
   int first = INT32_MAX, last = -1;
   bool perThread = false;
-  Expr size;       // bytes, rounded up to kAlign
+  Expr size; // bytes, rounded up to kAlign
   Expr offset;
   bool overlaps(const Life& o) const { return first <= o.last && o.first <= last; }
 };
@@ -45,7 +49,8 @@ private:
   };
 
   void visit(const NodeRef& n, bool parallel) {
-    if (const auto* a = n.as<AllocNode>(); a && a->buffer->scope == "global") return visitAlloc(Alloc(a), parallel);
+    if (const auto* a = n.as<AllocNode>(); a && a->buffer->scope == "global")
+      return visitAlloc(Alloc(a), parallel);
     if (const auto* f = n.as<ForNode>()) {
       touchAll(f->extent);
       touchAll(f->min);
@@ -113,7 +118,8 @@ private:
 
 /// Bytes of the buffer, rounded up to the alignment.
 Expr byteSize(const Buffer& b, Analyzer& analyzer) {
-  if (auto n = asConst(b->shape[0])) return intImm((b->dtype.bytesFor(std::max<int64_t>(*n, 0)) + kAlign - 1) / kAlign * kAlign);
+  if (auto n = asConst(b->shape[0]))
+    return intImm((b->dtype.bytesFor(std::max<int64_t>(*n, 0)) + kAlign - 1) / kAlign * kAlign);
   // Small types are bytes by now.
   Expr bytes = castTo(kInt64, b->shape[0]) * (int64_t(b->dtype.bits + 7) / 8 * b->dtype.lanes);
   return analyzer.simplify(floordiv(bytes + (kAlign - 1), kAlign) * kAlign);
@@ -123,7 +129,8 @@ Expr byteSize(const Buffer& b, Analyzer& analyzer) {
 Expr placeArea(std::vector<Life*> area, Analyzer& analyzer) {
   std::vector<Life*> fixed, symbolic;
   for (Life* p : area) (asConst(p->size) ? fixed : symbolic).push_back(p);
-  std::stable_sort(fixed.begin(), fixed.end(), [](auto* a, auto* b) { return *asConst(a->size) > *asConst(b->size); });
+  std::stable_sort(fixed.begin(), fixed.end(),
+                   [](auto* a, auto* b) { return *asConst(a->size) > *asConst(b->size); });
   int64_t total = 0;
   std::vector<Life*> placed;
   for (Life* p : fixed) {
@@ -145,7 +152,8 @@ Expr placeArea(std::vector<Life*> area, Analyzer& analyzer) {
   for (Life* p : symbolic) {
     auto fits = [&](auto& slot) {
       bool sameSize = analyzer.proveEqual(slot.first->size, p->size);
-      return sameSize && std::none_of(slot.second.begin(), slot.second.end(), [&](auto* q) { return q->overlaps(*p); });
+      return sameSize &&
+             std::none_of(slot.second.begin(), slot.second.end(), [&](auto* q) { return q->overlaps(*p); });
     };
     auto slot = std::find_if(slots.begin(), slots.end(), fits);
     if (slot == slots.end()) {
@@ -174,7 +182,9 @@ Result<PrimFunc> planWorkspace(const PrimFunc& f) {
     p.size = byteSize(p.alloc->buffer, analyzer);
     bool overInner = usesAnyVar(p.size, [&](const VarNode* v) { return !known.contains(Var(v)); });
     if (overInner)
-      return fail(Error(ErrorCode::kUnsupported, "the size of buffer \"" + p.alloc->buffer->name + "\" depends on a loop").at(p.alloc->buffer));
+      return fail(Error(ErrorCode::kUnsupported,
+                        "the size of buffer \"" + p.alloc->buffer->name + "\" depends on a loop")
+                      .at(p.alloc->buffer));
     (p.perThread ? perThread : shared).push_back(&p);
   }
   Expr sharedBytes = placeArea(shared, analyzer), threadBytes = placeArea(perThread, analyzer);

@@ -3,8 +3,8 @@
 // before:  for i in range(100): A[i*8 + 3] = T.float32(i)        (i: int32)
 // after:   for i in range(T.int64(100)): A[i*8 + 3] = T.float32(T.int32(i))      (i: int64)
 //
-// Loop variables are re-made as int64; in element values they are cast back, so element arithmetic keeps its type. Scalar
-// int32 parameters and dimensions stay, and are widened where they are used.
+// Loop variables are re-made as int64; in element values they are cast back, so element arithmetic keeps its
+// type. Scalar int32 parameters and dimensions stay, and are widened where they are used.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -18,7 +18,8 @@ public:
 private:
   NodeRef visit(const NodeRef& node) override {
     switch (node->kind) {
-    case Kind::kFor: return visitFor(cast<ForNode>(node));
+    case Kind::kFor:
+      return visitFor(cast<ForNode>(node));
     case Kind::kLoad: {
       auto copy = mutableCopy(cast<LoadNode>(node));
       copy->buffer = (*this)(copy->buffer);
@@ -34,14 +35,18 @@ private:
       if (copy->predicate) copy->predicate = (*this)(copy->predicate);
       return Store(copy);
     }
-    case Kind::kBinary: return visitBinary(cast<BinaryNode>(node));
+    case Kind::kBinary:
+      return visitBinary(cast<BinaryNode>(node));
     case Kind::kVar: {
       auto it = wide_.find(cast<VarNode>(node));
       return it == wide_.end() ? node : NodeRef(castTo(cast<VarNode>(node)->dtype, it->second));
     }
-    case Kind::kBuffer: return promoteBuffer(cast<BufferNode>(node));
-    case Kind::kDict: return node;
-    default: return visitChildren(node);
+    case Kind::kBuffer:
+      return promoteBuffer(cast<BufferNode>(node));
+    case Kind::kDict:
+      return node;
+    default:
+      return visitChildren(node);
     }
   }
 
@@ -61,7 +66,8 @@ private:
 
   /// Comparisons of index arithmetic are made in int64; of loaded values in their own type.
   NodeRef visitBinary(const Binary& b) {
-    if (isComparison(b->op) && b->a->dtype.isInteger() && isIndexArithmetic(b->a) && isIndexArithmetic(b->b)) {
+    if (isComparison(b->op) && b->a->dtype.isInteger() && isIndexArithmetic(b->a) &&
+        isIndexArithmetic(b->b)) {
       auto copy = mutableCopy(b);
       copy->a = promote(b->a);
       copy->b = promote(b->b);
@@ -88,15 +94,23 @@ private:
 
   static bool isIndexArithmetic(const Expr& e) {
     switch (e->kind) {
-    case Kind::kVar: return e->dtype.isInt() && e->dtype.bits >= 32;
-    case Kind::kIntImm: return true;
+    case Kind::kVar:
+      return e->dtype.isInt() && e->dtype.bits >= 32;
+    case Kind::kIntImm:
+      return true;
     case Kind::kBinary: {
       const auto& b = static_cast<const BinaryNode&>(*e);
-      return b.op <= BinaryOp::kMax && b.dtype.isInt() && b.dtype.bits >= 32 && isIndexArithmetic(b.a) && isIndexArithmetic(b.b);
+      return b.op <= BinaryOp::kMax && b.dtype.isInt() && b.dtype.bits >= 32 && isIndexArithmetic(b.a) &&
+             isIndexArithmetic(b.b);
     }
-    case Kind::kCast: return e->dtype.isInt() && e->dtype.bits >= 32 && isIndexArithmetic(static_cast<const CastNode&>(*e).value);
-    case Kind::kRamp: case Kind::kBroadcast: return true;
-    default: return false;
+    case Kind::kCast:
+      return e->dtype.isInt() && e->dtype.bits >= 32 &&
+             isIndexArithmetic(static_cast<const CastNode&>(*e).value);
+    case Kind::kRamp:
+    case Kind::kBroadcast:
+      return true;
+    default:
+      return false;
     }
   }
 
@@ -106,11 +120,13 @@ private:
     return out;
   }
 
-  /// e in int64. Index arithmetic does not overflow in its own type, so widening its leaves gives the same value.
+  /// e in int64. Index arithmetic does not overflow in its own type, so widening its leaves gives the same
+  /// value.
   Expr promote(const Expr& e) {
     if (!e->dtype.isInteger()) return (*this)(e);
     switch (e->kind) {
-    case Kind::kIntImm: return intImm(static_cast<const IntImmNode&>(*e).value);
+    case Kind::kIntImm:
+      return intImm(static_cast<const IntImmNode&>(*e).value);
     case Kind::kVar: {
       auto it = wide_.find(cast<VarNode>(e));
       return castTo(kInt64, it == wide_.end() ? e : Expr(it->second));
@@ -138,7 +154,8 @@ private:
       if (c.dtype.isInt() && c.dtype.bits >= 32 && isIndexArithmetic(c.value)) return promote(c.value);
       break;
     }
-    default: break;
+    default:
+      break;
     }
     return castTo(kInt64.withLanes(e->dtype.lanes), (*this)(e));
   }
@@ -149,6 +166,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> promoteIndices(const PrimFunc& f) { return withBody(f, cast<StmtNode>(IndexPromotion()(NodeRef(f->body)))); }
+Result<PrimFunc> promoteIndices(const PrimFunc& f) {
+  return withBody(f, cast<StmtNode>(IndexPromotion()(NodeRef(f->body))));
+}
 
 } // namespace bevel

@@ -21,18 +21,24 @@ private:
   NodeRef visit(const NodeRef& node) override {
     if (node.is<ExprNode>() || node.is<BufferNode>() || node.is<DictNode>()) return node;
     switch (node->kind) {
-    case Kind::kEvaluate: return isNoOp(cast<StmtNode>(node)) ? NodeRef() : node;
-    case Kind::kStore: return writesItself(static_cast<const StoreNode&>(*node)) ? NodeRef() : node;
+    case Kind::kEvaluate:
+      return isNoOp(cast<StmtNode>(node)) ? NodeRef() : node;
+    case Kind::kStore:
+      return writesItself(static_cast<const StoreNode&>(*node)) ? NodeRef() : node;
     case Kind::kSeq: {
       std::vector<Stmt> out;
       for (const Stmt& s : static_cast<const SeqNode&>(*node).stmts)
         if (Stmt kept = (*this)(s)) out.push_back(kept);
       return out.empty() ? NodeRef() : NodeRef(seq(out));
     }
-    case Kind::kIf: return visitIf(cast<IfNode>(node));
-    case Kind::kFor: return visitBody(cast<ForNode>(node), isPure(static_cast<const ForNode&>(*node).extent));
-    case Kind::kAttrStmt: return visitBody(cast<AttrStmtNode>(node), true);
-    case Kind::kDeclBuffer: return visitBody(cast<DeclBufferNode>(node), true);
+    case Kind::kIf:
+      return visitIf(cast<IfNode>(node));
+    case Kind::kFor:
+      return visitBody(cast<ForNode>(node), isPure(static_cast<const ForNode&>(*node).extent));
+    case Kind::kAttrStmt:
+      return visitBody(cast<AttrStmtNode>(node), true);
+    case Kind::kDeclBuffer:
+      return visitBody(cast<DeclBufferNode>(node), true);
     case Kind::kAlloc: {
       NodeRef out = visitBody(cast<AllocNode>(node), true);
       const auto* a = out.as<AllocNode>();
@@ -43,8 +49,12 @@ private:
       const auto* l = out.as<LetStmtNode>();
       return l && isPure(l->value) && !usesVar(l->body, l->var) ? NodeRef(l->body) : out;
     }
-    case Kind::kBlockRealize: case Kind::kBlock: case Kind::kWhile: return visitKept(node);
-    default: return node;
+    case Kind::kBlockRealize:
+    case Kind::kBlock:
+    case Kind::kWhile:
+      return visitKept(node);
+    default:
+      return node;
     }
   }
 
@@ -77,7 +87,8 @@ private:
 
   static bool writesItself(const StoreNode& s) {
     const auto* l = s.value.as<LoadNode>();
-    if (!l || !l->buffer->sameAs(*s.buffer) || l->predicate || l->indices.size() != s.indices.size()) return false;
+    if (!l || !l->buffer->sameAs(*s.buffer) || l->predicate || l->indices.size() != s.indices.size())
+      return false;
     for (size_t i = 0; i < s.indices.size(); ++i)
       if (!same(l->indices[i], s.indices[i]) || !isPureIndex(s.indices[i])) return false;
     return same(l->buffer, s.buffer);
@@ -86,6 +97,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> removeNoOp(const PrimFunc& f) { return withBody(f, cast<StmtNode>(NoOpRemoval()(NodeRef(f->body)))); }
+Result<PrimFunc> removeNoOp(const PrimFunc& f) {
+  return withBody(f, cast<StmtNode>(NoOpRemoval()(NodeRef(f->body))));
+}
 
 } // namespace bevel

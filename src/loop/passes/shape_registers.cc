@@ -1,11 +1,12 @@
 // Brings register buffers into slot form, and refuses what has none.
 //
-// before:  acc = T.allocate((96,), scope="register")               after:  the same, with annotation {"lanes": 16}:
+// before:  acc = T.allocate((96,), scope="register")               after:  the same, with annotation
+// {"lanes": 16}:
 //          acc[Ramp(0, 1, 16)] = …; acc[Ramp(80, 1, 16)] = …               6 slots of one 16-lane vector each
 //
-// Every access must be a whole slot: Ramp(c, 1, lanes) with a constant c that is a multiple of lanes, all accesses of a
-// buffer agreeing in lanes (1: scalar constant indices). Buffers of scope "local" that are accessed so become registers
-// too when they are small, since a slot that is one SSA value needs no memory.
+// Every access must be a whole slot: Ramp(c, 1, lanes) with a constant c that is a multiple of lanes, all
+// accesses of a buffer agreeing in lanes (1: scalar constant indices). Buffers of scope "local" that are
+// accessed so become registers too when they are small, since a slot that is one SSA value needs no memory.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -33,7 +34,8 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
     int lanes = i->dtype.lanes;
     const auto* ramp = i.as<RampNode>();
     auto slot = asConst(ramp ? ramp->base : i);
-    if (!slot || (lanes > 1 && !ramp)) return complain("has an index that is not constant after unrolling", at);
+    if (!slot || (lanes > 1 && !ramp))
+      return complain("has an index that is not constant after unrolling", at);
     if (ramp && !isConst(ramp->stride, 1)) return complain("is accessed with a stride", at);
     if (*slot % lanes != 0) return complain("is accessed across two slots", at);
     if (predicate) return complain("is accessed under a mask", at);
@@ -42,9 +44,12 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
     use.lanes = lanes;
   };
   walk(body, [&](const NodeRef& n) {
-    if (const auto* l = n.as<LoadNode>(); l && l->buffer->sameAs(*buffer)) access(l->indices, l->predicate, n);
-    else if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer)) access(s->indices, s->predicate, n);
-    else if (n == buffer->data) complain("has its address taken", n);
+    if (const auto* l = n.as<LoadNode>(); l && l->buffer->sameAs(*buffer))
+      access(l->indices, l->predicate, n);
+    else if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer))
+      access(s->indices, s->predicate, n);
+    else if (n == buffer->data)
+      complain("has its address taken", n);
     return !n.is<BufferNode>();
   });
   return use;
@@ -64,8 +69,11 @@ Result<PrimFunc> shapeRegisters(const PrimFunc& f) {
     if (!size) use.complaint = "has a size that is not constant";
     if (!use.complaint.empty() || (!demanded && *size / use.lanes > kMaxSlots)) {
       if (demanded && !error)
-        error = Error(ErrorCode::kInvalid, fmt::format("register buffer \"{}\" {}", a->buffer->name, use.complaint)).at(use.at)
-                    .help("unroll the loops that index it, vectorise along its last axis by one width, or use scope \"local\"");
+        error = Error(ErrorCode::kInvalid,
+                      fmt::format("register buffer \"{}\" {}", a->buffer->name, use.complaint))
+                    .at(use.at)
+                    .help("unroll the loops that index it, vectorise along its last axis by one width, or "
+                          "use scope \"local\"");
       return n;
     }
     auto buffer = mutableCopy(a->buffer);

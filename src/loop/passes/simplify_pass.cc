@@ -4,7 +4,8 @@
 //            if i*8 < 128: A[(i*8 + 7) // 8] = 0                    A[i + 1]… = 0
 //            for j in T.grid(1): B[i + j] = 0                       B[i] = 0
 //
-// Conditions that always hold go, as do branches that never run, loops without an iteration, and loops with one.
+// Conditions that always hold go, as do branches that never run, loops without an iteration, and loops with
+// one.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
@@ -19,15 +20,20 @@ public:
 private:
   NodeRef visit(const NodeRef& node) override {
     switch (node->kind) {
-    case Kind::kFor: return visitFor(cast<ForNode>(node));
-    case Kind::kIf: return visitIf(cast<IfNode>(node));
+    case Kind::kFor:
+      return visitFor(cast<ForNode>(node));
+    case Kind::kIf:
+      return visitIf(cast<IfNode>(node));
     case Kind::kLoad: {
       NodeRef out = simplifyIndices(cast<LoadNode>(visitChildren(node)));
       const auto& l = static_cast<const LoadNode&>(*out);
-      return l.predicate && isConst(l.predicate, 1) ? NodeRef(make<const LoadNode>(l.buffer, l.indices)) : out;
+      return l.predicate && isConst(l.predicate, 1) ? NodeRef(make<const LoadNode>(l.buffer, l.indices))
+                                                    : out;
     }
-    case Kind::kStore: return simplifyStore(cast<StoreNode>(visitChildren(node)));
-    case Kind::kBinary: return simplifyValue(cast<ExprNode>(visitChildren(node)));
+    case Kind::kStore:
+      return simplifyStore(cast<StoreNode>(visitChildren(node)));
+    case Kind::kBinary:
+      return simplifyValue(cast<ExprNode>(visitChildren(node)));
     case Kind::kSelect: {
       Select s = cast<SelectNode>(visitChildren(node));
       if (auto c = known(s->condition)) return *c ? s->a : s->b;
@@ -39,7 +45,8 @@ private:
       if (auto k = known(c->arg(0))) return c->args[*k ? 1 : 2];
       return c;
     }
-    default: return ContextRewriter::visit(node);
+    default:
+      return ContextRewriter::visit(node);
     }
   }
 
@@ -106,7 +113,8 @@ private:
     if (isPureIndex(extent)) extent = analyzer.simplify(extent);
     if (auto c = asConst(extent)) {
       if (*c <= 0) return nullptr;
-      if (*c == 1 && loop->forKind != ForKind::kThreadBinding) return (*this)(substitute(NodeRef(loop->body), {{loop->var, lo}}));
+      if (*c == 1 && loop->forKind != ForKind::kThreadBinding)
+        return (*this)(substitute(NodeRef(loop->body), {{loop->var, lo}}));
     }
     if (extent == loop->extent && lo == loop->min) return ContextRewriter::visit(loop);
     auto copy = mutableCopy(loop);
@@ -118,6 +126,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> simplifyPass(const PrimFunc& f) { return Simplification(f).run(f); }
+Result<PrimFunc> simplifyPass(const PrimFunc& f) {
+  return Simplification(f).run(f);
+}
 
 } // namespace bevel

@@ -1,17 +1,22 @@
-// Takes tail predicates off the statements that only fill private tiles, so that inner loops have no branches.
+// Takes tail predicates off the statements that only fill private tiles, so that inner loops have no
+// branches.
 //
 // before:  for ii, ji in T.grid(6, 16):                                 after:  for ii, ji: acc[ii, ji] = 0
 //            if io*6 + ii < M: acc[ii, ji] = 0                                  for k, ii, ji:
-//          for k, ii, ji in T.grid(K, 6, 16):                                     acc[ii, ji] += A[min(io*6 + ii, M-1), k] * B[k, ji]
+//          for k, ii, ji in T.grid(K, 6, 16):                                     acc[ii, ji] += A[min(io*6 +
+//          ii, M-1), k] * B[k, ji]
 //            if io*6 + ii < M: acc[ii, ji] += A[io*6 + ii, k] * B[k, ji]        for ii, ji:
-//          for ii, ji in T.grid(6, 16):                                           if io*6 + ii < M: C[io*6 + ii, ji] = acc[ii, ji]
+//          for ii, ji in T.grid(6, 16):                                           if io*6 + ii < M: C[io*6 +
+//          ii, ji] = acc[ii, ji]
 //            if io*6 + ii < M: C[io*6 + ii, ji] = acc[ii, ji]
 //
 // 1. A predicate is written as a function of the slot of the private buffer that a statement stores or loads:
 //    here "io*6 + s0 < M" at all three places.
-// 2. It may leave a store when every load of the buffer whose value goes elsewhere stands under it: then slots where it
+// 2. It may leave a store when every load of the buffer whose value goes elsewhere stands under it: then
+// slots where it
 //    is false hold garbage that nobody looks at. A predicate on the reduction axis never qualifies.
-// 3. Loads that the predicate kept inside their buffer get the last valid index instead; along a vectorised loop they
+// 3. Loads that the predicate kept inside their buffer get the last valid index instead; along a vectorised
+// loop they
 //    get a mask. Statements that could trap on garbage (integer division, calls) keep their predicates.
 #include "loop/passes/speculation.h"
 
@@ -27,7 +32,8 @@ namespace {
 bool speculable(const Expr& e) {
   bool ok = true;
   walk(e, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) ok &= intrinInfo(c->op).effect == Effect::kPure && c->op != Intrin::kCallPureExtern;
+    if (const auto* c = n.as<CallNode>())
+      ok &= intrinInfo(c->op).effect == Effect::kPure && c->op != Intrin::kCallPureExtern;
     const auto* b = n.as<BinaryNode>();
     bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && b->dtype.isInteger();
     if (divides) ok &= asConst(b->b) && !isConst(b->b, 0);
@@ -38,7 +44,8 @@ bool speculable(const Expr& e) {
 
 class Speculation : public ContextRewriter {
 public:
-  Speculation(const PrimFunc& f, DroppedPredicates dropped) : ContextRewriter(f), dropped_(std::move(dropped)) {}
+  Speculation(const PrimFunc& f, DroppedPredicates dropped)
+      : ContextRewriter(f), dropped_(std::move(dropped)) {}
 
 private:
   NodeRef visit(const NodeRef& node) override {
@@ -48,13 +55,15 @@ private:
     return ContextRewriter::visit(node);
   }
 
-  /// Conjuncts that every store below drops leave the If; a sequence whose statements disagree is split first.
+  /// Conjuncts that every store below drops leave the If; a sequence whose statements disagree is split
+  /// first.
   NodeRef visitIf(const If& s) {
     if (s->elseBody || !isPureIndex(s->condition)) return ContextRewriter::visit(s);
     if (const auto* list = s->thenBody.as<SeqNode>(); list && anyDropped(s->thenBody)) {
       std::vector<Stmt> out;
       for (const Stmt& x : list->stmts)
-        if (NodeRef kept = (*this)(NodeRef(make<const IfNode>(s->condition, x)))) out.push_back(cast<StmtNode>(kept));
+        if (NodeRef kept = (*this)(NodeRef(make<const IfNode>(s->condition, x))))
+          out.push_back(cast<StmtNode>(kept));
       return seq(out);
     }
     std::vector<Expr> kept;
@@ -79,7 +88,8 @@ private:
     walk(body, [&](const NodeRef& n) {
       if (n.is<StoreNode>()) {
         auto it = dropped_.find(n.get());
-        all &= it != dropped_.end() && std::any_of(it->second.begin(), it->second.end(), [&](const Expr& d) { return same(d, conjunct); });
+        all &= it != dropped_.end() && std::any_of(it->second.begin(), it->second.end(),
+                                                   [&](const Expr& d) { return same(d, conjunct); });
       } else if (n.is<EvaluateNode>() || n.is<AssertNode>() || n.is<WhileNode>()) {
         all = false;
       }
@@ -122,7 +132,9 @@ private:
   }
   bool variesByLane(const Expr& e) {
     return usesAnyVar(e, [&](const VarNode* v) {
-      return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->forKind == ForKind::kVectorized && l->var.get() == v; });
+      return std::any_of(loops.begin(), loops.end(), [&](const For& l) {
+        return l->forKind == ForKind::kVectorized && l->var.get() == v;
+      });
     });
   }
   /// A dimension is positive, too, when a loop around would not run were it 0.
@@ -131,7 +143,8 @@ private:
     if (!size.is<VarNode>()) return false;
     Analyzer plain;
     return std::any_of(loops.begin(), loops.end(), [&](const For& l) {
-      auto extent = asConst(plain.simplify(substitute(l->extent, {{cast<VarNode>(size), constant(size->dtype, 0)}})));
+      auto extent =
+          asConst(plain.simplify(substitute(l->extent, {{cast<VarNode>(size), constant(size->dtype, 0)}})));
       return extent && *extent <= 0;
     });
   }

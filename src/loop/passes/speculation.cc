@@ -10,18 +10,19 @@ namespace {
 
 /// A load or store of the private buffer, with what surrounds it inside the allocation.
 struct Use {
-  const Node* node = nullptr;        // the Store or Load
+  const Node* node = nullptr; // the Store or Load
   Array<Expr> indices;
-  std::vector<VarRange> loops;       // inside the allocation
-  std::vector<Expr> conditions;      // conjuncts, from statements only
+  std::vector<VarRange> loops;  // inside the allocation
+  std::vector<Expr> conditions; // conjuncts, from statements only
   bool write = false;
-  bool escapes = false;              // a load whose value goes elsewhere than to the same slot
-  bool harmless = true;              // a store whose value may be computed on garbage
+  bool escapes = false; // a load whose value goes elsewhere than to the same slot
+  bool harmless = true; // a store whose value may be computed on garbage
 };
 
 class UseCollector {
 public:
-  UseCollector(const Buffer& buffer, FunctionRef<bool(const Expr&)> speculable) : buffer_(buffer), speculable_(speculable) {}
+  UseCollector(const Buffer& buffer, FunctionRef<bool(const Expr&)> speculable)
+      : buffer_(buffer), speculable_(speculable) {}
   void visit(const NodeRef& n) {
     if (const auto* f = n.as<ForNode>()) {
       visit(f->min);
@@ -66,7 +67,8 @@ private:
       const auto* l = n.as<LoadNode>();
       if (!l || !l->buffer->sameAs(*buffer_)) return true;
       bool sameSlot = l->indices.size() == s->indices.size();
-      for (size_t d = 0; sameSlot && d < l->indices.size(); ++d) sameSlot = same(l->indices[d], s->indices[d]);
+      for (size_t d = 0; sameSlot && d < l->indices.size(); ++d)
+        sameSlot = same(l->indices[d], s->indices[d]);
       if (!sameSlot) add(n, l->indices, false, true);
       return true;
     });
@@ -109,7 +111,9 @@ Expr overSlots(const Expr& condition, const Use& use, const std::vector<Var>& sl
     rest = analyzer.simplify(rest - use.indices[d] * times);
     slotPart = slotPart + slots[d] * times;
   }
-  bool left = usesAnyVar(rest, [&](const VarNode* v) { return std::any_of(inner.begin(), inner.end(), [&](const Var& x) { return x.get() == v; }); });
+  bool left = usesAnyVar(rest, [&](const VarNode* v) {
+    return std::any_of(inner.begin(), inner.end(), [&](const Var& x) { return x.get() == v; });
+  });
   if (left || isConst(slotPart, 0)) return nullptr;
   return make<const BinaryNode>(c->op, analyzer.simplify(slotPart + rest), intImm(0));
 }
@@ -119,14 +123,16 @@ bool storesInside(const Use& use, const Buffer& buffer, Analyzer& analyzer) {
   for (const VarRange& l : use.loops) analyzer.bind(l.first, l.second);
   bool inside = true;
   for (size_t d = 0; d < use.indices.size(); ++d)
-    inside &= analyzer.prove(use.indices[d] >= intImm(0)) && analyzer.prove(use.indices[d] < castTo(kInt64, buffer->shape[d]));
+    inside &= analyzer.prove(use.indices[d] >= intImm(0)) &&
+              analyzer.prove(use.indices[d] < castTo(kInt64, buffer->shape[d]));
   for (const VarRange& l : use.loops) analyzer.unbind(l.first);
   return inside;
 }
 
 class DropFinder : public ContextRewriter {
 public:
-  DropFinder(const PrimFunc& f, FunctionRef<bool(const Expr&)> speculable) : ContextRewriter(f), speculable_(speculable) {}
+  DropFinder(const PrimFunc& f, FunctionRef<bool(const Expr&)> speculable)
+      : ContextRewriter(f), speculable_(speculable) {}
   DroppedPredicates dropped;
 
 private:
@@ -149,8 +155,10 @@ private:
       std::vector<Expr> here;
       for (const Expr& c : u.conditions)
         if (Expr e = overSlots(c, u, slots, analyzer)) here.push_back(e);
-      if (first) common = here;
-      else std::erase_if(common, [&](const Expr& e) { return !contains(here, e); });
+      if (first)
+        common = here;
+      else
+        std::erase_if(common, [&](const Expr& e) { return !contains(here, e); });
       first = false;
     }
     if (common.empty()) return;

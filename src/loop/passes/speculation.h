@@ -9,8 +9,8 @@
 
 namespace bevel {
 
-/// For a store to a private buffer: the conjuncts of the conditions around it that it does not need. Keyed by identity
-/// (lookup only).
+/// For a store to a private buffer: the conjuncts of the conditions around it that it does not need. Keyed by
+/// identity (lookup only).
 using VarRange = std::pair<Var, Range>;
 using DroppedPredicates = std::unordered_map<const Node*, std::vector<Expr>>;
 

@@ -3,10 +3,10 @@
 // before:  for i in T.unroll(2): A[i] = i * 2            after:  A[0] = 0
 //                                                                A[1] = 2
 //
-// Unrolled are: loops of kind unroll with a constant extent; serial loops of constant extent whose variable indexes a
-// register buffer (its slots must have constant numbers); and serial loops under `pragma_auto_unroll_max_step` = N (a loop
-// annotation or T.attr), innermost first, while the statements they become stay at most N. Loops of unknown or too large
-// extent (more than 4096 statements) run serially.
+// Unrolled are: loops of kind unroll with a constant extent; serial loops of constant extent whose variable
+// indexes a register buffer (its slots must have constant numbers); and serial loops under
+// `pragma_auto_unroll_max_step` = N (a loop annotation or T.attr), innermost first, while the statements they
+// become stay at most N. Loops of unknown or too large extent (more than 4096 statements) run serially.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -101,6 +101,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> unrollLoops(const PrimFunc& f) { return UnrollLoops(f).run(f); }
+Result<PrimFunc> unrollLoops(const PrimFunc& f) {
+  return UnrollLoops(f).run(f);
+}
 
 } // namespace bevel

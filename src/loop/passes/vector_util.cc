@@ -36,7 +36,8 @@ Expr vectorBinary(BinaryOp op, const Expr& a, const Expr& b) {
     if (ra && ub) return make<const RampNode>(ra->base * ub, ra->stride * ub, lanes);
     if (rb && ua) return make<const RampNode>(rb->base * ua, rb->stride * ua, lanes);
     break;
-  default: break;
+  default:
+    break;
   }
   return make<const BinaryNode>(op, broadcastTo(a, lanes), broadcastTo(b, lanes));
 }
@@ -44,7 +45,8 @@ Expr vectorBinary(BinaryOp op, const Expr& a, const Expr& b) {
 Expr laneOf(const Expr& e, int64_t lane) {
   if (!e->dtype.isVector()) return e;
   switch (e->kind) {
-  case Kind::kBroadcast: return uniformValue(e);
+  case Kind::kBroadcast:
+    return uniformValue(e);
   case Kind::kRamp: {
     const auto& r = static_cast<const RampNode&>(*e);
     return r.base + r.stride * lane;
@@ -59,7 +61,8 @@ Expr laneOf(const Expr& e, int64_t lane) {
     Expr x = laneOf(c.value, lane);
     return x ? castTo(c.dtype.scalar(), x) : nullptr;
   }
-  default: return nullptr;
+  default:
+    return nullptr;
   }
 }
 

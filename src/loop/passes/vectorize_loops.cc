@@ -1,13 +1,15 @@
 // Turns vectorised loops into vector statements.
 //
-// before:  for j in T.vectorized(16):                        after:  B[Ramp(i*16, 1, 16)] = A[Ramp(i*16, 1, 16)] + Broadcast(1, 16)
-//            if i*16 + j < n:                                          where Ramp(0, 1, 16) < Broadcast(min(n - i*16, 16), 16)
+// before:  for j in T.vectorized(16):                        after:  B[Ramp(i*16, 1, 16)] = A[Ramp(i*16, 1,
+// 16)] + Broadcast(1, 16)
+//            if i*16 + j < n:                                          where Ramp(0, 1, 16) < Broadcast(min(n
+//            - i*16, 16), 16)
 //              B[i*16 + j] = A[i*16 + j] + 1
 //
-// Conditions that differ by lane become masks on the loads and stores below them. What has no vector form (calls
-// without one, stores to scattered or repeated places) runs as a serial loop over the lanes in its place.
-// Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops of unknown length
-// run serially.
+// Conditions that differ by lane become masks on the loads and stores below them. What has no vector form
+// (calls without one, stores to scattered or repeated places) runs as a serial loop over the lanes in its
+// place. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
+// of unknown length run serially.
 #include "loop/passes/passes.h"
 #include "loop/passes/vectorizer.h"
 
@@ -60,6 +62,8 @@ private:
 
 } // namespace
 
-Result<PrimFunc> vectorizeLoops(const PrimFunc& f) { return VectorizeLoops(f).run(f); }
+Result<PrimFunc> vectorizeLoops(const PrimFunc& f) {
+  return VectorizeLoops(f).run(f);
+}
 
 } // namespace bevel

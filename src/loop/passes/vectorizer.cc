@@ -7,7 +7,8 @@
 
 namespace bevel {
 
-Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer) : loop_(loop), lanes_(lanes), analyzer_(analyzer) {}
+Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer)
+    : loop_(loop), lanes_(lanes), analyzer_(analyzer) {}
 
 Stmt Vectorizer::run() {
   analyzer_.bind(loop_->var, range(loop_->min, loop_->extent));
@@ -29,11 +30,20 @@ Expr Vectorizer::mask() const {
 Stmt Vectorizer::stmt(const Stmt& s) {
   Stmt out;
   switch (s->kind) {
-  case Kind::kStore: out = store(cast<StoreNode>(s)); break;
-  case Kind::kSeq: return seqOf(cast<SeqNode>(s));
-  case Kind::kIf: out = ifOf(cast<IfNode>(s)); break;
-  case Kind::kFor: out = forOf(cast<ForNode>(s)); break;
-  case Kind::kLetStmt: out = letOf(cast<LetStmtNode>(s)); break;
+  case Kind::kStore:
+    out = store(cast<StoreNode>(s));
+    break;
+  case Kind::kSeq:
+    return seqOf(cast<SeqNode>(s));
+  case Kind::kIf:
+    out = ifOf(cast<IfNode>(s));
+    break;
+  case Kind::kFor:
+    out = forOf(cast<ForNode>(s));
+    break;
+  case Kind::kLetStmt:
+    out = letOf(cast<LetStmtNode>(s));
+    break;
   case Kind::kAttrStmt: {
     auto copy = mutableCopy(cast<AttrStmtNode>(s));
     copy->body = stmt(copy->body);
@@ -43,7 +53,8 @@ Stmt Vectorizer::stmt(const Stmt& s) {
   case Kind::kEvaluate:
     if (isPure(static_cast<const EvaluateNode&>(*s).value)) return s;
     break;
-  default: break;
+  default:
+    break;
   }
   return out ? out : overLanes(s);
 }
@@ -96,15 +107,16 @@ Stmt Vectorizer::store(const Store& s) {
 }
 
 Stmt Vectorizer::guarded(const Expr& scalar, const Expr& vector, const Stmt& body) {
+  // The analyzer is not told: with all lanes off, the condition holds for none.
   guards_.push_back({scalar, vector});
-  auto scope = analyzer_.assume(stripLikely(scalar));
   Stmt out = stmt(body);
   guards_.pop_back();
   return out;
 }
 
 namespace {
-/// True when code guarded by a mask can run with all lanes off: it only stores to places that the mask covers.
+/// True when code guarded by a mask can run with all lanes off: it only stores to places that the mask
+/// covers.
 bool readsWhatItWrites(const Expr& condition, const Stmt& body) {
   bool found = false;
   walk(body, [&](const NodeRef& n) {
@@ -120,15 +132,19 @@ Stmt Vectorizer::ifOf(const If& s) {
   std::vector<Expr> uniform, varying;
   for (const Expr& c : conjuncts(s->condition)) (varies(c) ? varying : uniform).push_back(c);
   if (!s->elseBody && !uniform.empty() && !varying.empty())
-    return ifOf(make<const IfNode>(conjunction(uniform), make<const IfNode>(conjunction(varying), s->thenBody)));
+    return ifOf(
+        make<const IfNode>(conjunction(uniform), make<const IfNode>(conjunction(varying), s->thenBody)));
   Expr c = condition(s->condition);
   if (!c) return nullptr;
   if (!c->dtype.isVector()) {
     auto copy = mutableCopy(s);
     copy->condition = c;
-    auto scope = analyzer_.assume(stripLikely(s->condition));
-    copy->thenBody = stmt(s->thenBody);
-    if (s->elseBody) copy->elseBody = stmt(s->elseBody);
+    auto branch = [&](const Expr& holds, const Stmt& body) {
+      auto scope = analyzer_.assume(stripLikely(holds));
+      return stmt(body);
+    };
+    copy->thenBody = branch(s->condition, s->thenBody);
+    if (s->elseBody) copy->elseBody = branch(logicalNot(s->condition), s->elseBody);
     bool ok = copy->thenBody && (!s->elseBody || copy->elseBody);
     return ok ? Stmt(copy) : nullptr;
   }

@@ -5,9 +5,10 @@
 
 namespace bevel {
 
-/// Translates the body of a vectorised loop of `lanes` iterations. Every value is uniform (scalar, the same in all lanes)
-/// or a vector of `lanes`. Statements that have no vector form become a serial loop over the lanes where they stand; when
-/// that is impossible (they use a vector let), the caller runs the loop serially.
+/// Translates the body of a vectorised loop of `lanes` iterations. Every value is uniform (scalar, the same
+/// in all lanes) or a vector of `lanes`. Statements that have no vector form become a serial loop over the
+/// lanes where they stand; when that is impossible (they use a vector let), the caller runs the loop
+/// serially.
 class Vectorizer {
 public:
   Vectorizer(const For& loop, int lanes, Analyzer& analyzer);
@@ -43,11 +44,12 @@ private:
   For loop_;
   int lanes_;
   Analyzer& analyzer_;
-  VarMap lets_;              // let variables with a vector value
+  VarMap lets_; // let variables with a vector value
   std::vector<Guard> guards_;
 };
 
-/// A mask in the cheapest form: `base + stride*lane < limit` becomes a comparison of small lane numbers with one scalar.
+/// A mask in the cheapest form: `base + stride*lane < limit` becomes a comparison of small lane numbers with
+/// one scalar.
 Expr canonicalMask(const Expr& condition, Analyzer& analyzer);
 
 } // namespace bevel

@@ -32,17 +32,29 @@ bool firstLaneDecides(const Expr& mask) {
 /// Maths that works lane by lane.
 bool isElementwise(Intrin op) {
   switch (op) {
-  case Intrin::kAssume: case Intrin::kQMultiplyShift: case Intrin::kCallPureExtern: case Intrin::kCallLlvmPureIntrin:
-  case Intrin::kVectorReduceAdd: case Intrin::kVectorReduceMul: case Intrin::kVectorReduceMin: case Intrin::kVectorReduceMax:
-  case Intrin::kAddressOf: case Intrin::kTypeAnnotation: case Intrin::kPrefetch: case Intrin::kUndef: return false;
-  default: return intrinInfo(op).effect == Effect::kPure;
+  case Intrin::kAssume:
+  case Intrin::kQMultiplyShift:
+  case Intrin::kCallPureExtern:
+  case Intrin::kCallLlvmPureIntrin:
+  case Intrin::kVectorReduceAdd:
+  case Intrin::kVectorReduceMul:
+  case Intrin::kVectorReduceMin:
+  case Intrin::kVectorReduceMax:
+  case Intrin::kAddressOf:
+  case Intrin::kTypeAnnotation:
+  case Intrin::kPrefetch:
+  case Intrin::kUndef:
+    return false;
+  default:
+    return intrinInfo(op).effect == Effect::kPure;
   }
 }
 
 } // namespace
 
 Expr Vectorizer::expr(const Expr& e) {
-  if (!varies(e) && !e.is<LoadNode>() && !usesAnyVar(e, [](const VarNode*) { return true; })) return e; // constants
+  if (!varies(e) && !e.is<LoadNode>() && !usesAnyVar(e, [](const VarNode*) { return true; }))
+    return e; // constants
   switch (e->kind) {
   case Kind::kVar: {
     Var v = cast<VarNode>(e);
@@ -50,7 +62,10 @@ Expr Vectorizer::expr(const Expr& e) {
     auto it = lets_.find(v);
     return it == lets_.end() ? e : it->second;
   }
-  case Kind::kIntImm: case Kind::kFloatImm: case Kind::kStringImm: return e;
+  case Kind::kIntImm:
+  case Kind::kFloatImm:
+  case Kind::kStringImm:
+    return e;
   case Kind::kUnary: {
     auto copy = mutableCopy(cast<UnaryNode>(e));
     copy->a = expr(copy->a);
@@ -58,12 +73,14 @@ Expr Vectorizer::expr(const Expr& e) {
     copy->dtype = copy->a->dtype;
     return Unary(copy);
   }
-  case Kind::kBinary: return binaryOf(cast<BinaryNode>(e));
+  case Kind::kBinary:
+    return binaryOf(cast<BinaryNode>(e));
   case Kind::kSelect: {
     const auto& s = static_cast<const SelectNode&>(*e);
     Expr c = condition(s.condition), a = expr(s.a), b = expr(s.b);
     if (!c || !a || !b) return nullptr;
-    if (c->dtype.lanes == 1 && a->dtype.lanes == 1 && b->dtype.lanes == 1) return make<const SelectNode>(c, a, b);
+    if (c->dtype.lanes == 1 && a->dtype.lanes == 1 && b->dtype.lanes == 1)
+      return make<const SelectNode>(c, a, b);
     return make<const SelectNode>(broadcastTo(c, lanes_), broadcastTo(a, lanes_), broadcastTo(b, lanes_));
   }
   case Kind::kCast: {
@@ -71,10 +88,14 @@ Expr Vectorizer::expr(const Expr& e) {
     Expr v = expr(c.value);
     return v ? castTo(c.dtype.withLanes(v->dtype.lanes), v) : nullptr;
   }
-  case Kind::kLoad: return load(cast<LoadNode>(e));
-  case Kind::kLet: return letOf(cast<LetNode>(e));
-  case Kind::kCall: return callOf(cast<CallNode>(e));
-  default: return varies(e) || mask() ? nullptr : e;
+  case Kind::kLoad:
+    return load(cast<LoadNode>(e));
+  case Kind::kLet:
+    return letOf(cast<LetNode>(e));
+  case Kind::kCall:
+    return callOf(cast<CallNode>(e));
+  default:
+    return varies(e) || mask() ? nullptr : e;
   }
 }
 
@@ -110,15 +131,16 @@ Expr Vectorizer::load(const Load& l) {
   return make<const LoadNode>(l->buffer, Array<Expr>{at}, at->dtype.isVector() ? on : nullptr);
 }
 
-/// The same element for all lanes, of which perhaps none is on: a plain load where the element exists in any case, or a lane is
-/// known to be on.
+/// The same element for all lanes, of which perhaps none is on: a plain load where the element exists in any
+/// case, or a lane is known to be on.
 Expr Vectorizer::uniformLoad(const Load& l, const Expr& at, const Expr& on) {
   Expr plain = make<const LoadNode>(l->buffer, Array<Expr>{at});
   Expr inside = logicalAnd(at >= constant(at->dtype, 0), at < castTo(at->dtype, l->buffer->shape[0]));
   if (analyzer_.prove(inside)) return plain;
   Expr first = boolImm(true);
   for (const Guard& g : guards_) {
-    if (!firstLaneDecides(g.vector)) return make<const LoadNode>(l->buffer, Array<Expr>{broadcastTo(at, lanes_)}, on);
+    if (!firstLaneDecides(g.vector))
+      return make<const LoadNode>(l->buffer, Array<Expr>{broadcastTo(at, lanes_)}, on);
     first = logicalAnd(first, laneOf(g.vector, 0));
   }
   first = analyzer_.simplify(first);
@@ -164,21 +186,29 @@ Expr Vectorizer::callOf(const Call& c) {
 
 /// Each side is evaluated under its mask, so its loads touch only lanes that are on.
 Expr Vectorizer::ifThenElse(const Call& c) {
+  // What is the same for all lanes stays a choice of one side.
+  std::vector<Expr> uniform, varying;
+  for (const Expr& x : conjuncts(c->arg(0))) (varies(x) ? varying : uniform).push_back(x);
+  if (!uniform.empty() && !varying.empty())
+    return expr(bevel::ifThenElse(conjunction(uniform),
+                                  bevel::ifThenElse(conjunction(varying), c->arg(1), c->arg(2)), c->arg(2)));
   Expr on = condition(c->arg(0));
   if (!on) return nullptr;
   auto side = [&](const Expr& scalar, const Expr& vector, const Expr& e) {
-    bool masked = vector && vector->dtype.isVector();
-    if (masked) guards_.push_back({scalar, vector});
-    auto scope = analyzer_.assume(stripLikely(scalar));
-    Expr out = masked && !isPure(e) ? nullptr : expr(e);
-    if (masked) guards_.pop_back();
+    if (!vector || !vector->dtype.isVector()) {
+      auto scope = analyzer_.assume(stripLikely(scalar));
+      return expr(e);
+    }
+    guards_.push_back({scalar, vector});
+    Expr out = isPure(e) ? expr(e) : nullptr;
+    guards_.pop_back();
     return out;
   };
-  bool uniform = !on->dtype.isVector();
-  Expr off = uniform ? nullptr : Expr(make<const UnaryNode>(UnaryOp::kNot, on));
+  bool oneChoice = !on->dtype.isVector();
+  Expr off = oneChoice ? nullptr : Expr(make<const UnaryNode>(UnaryOp::kNot, on));
   Expr a = side(c->arg(0), on, c->arg(1)), b = side(logicalNot(c->arg(0)), off, c->arg(2));
   if (!a || !b) return nullptr;
-  if (uniform) {
+  if (oneChoice) {
     int lanes = std::max(a->dtype.lanes, b->dtype.lanes);
     return make<const CallNode>(c->dtype.withLanes(lanes), c->op,
                                 Array<NodeRef>{on, broadcastTo(a, lanes), broadcastTo(b, lanes)});
@@ -198,7 +228,8 @@ Expr Vectorizer::condition(const Expr& e) {
     Expr x = condition(b->a), y = condition(b->b);
     return x && y ? vectorBinary(b->op, x, y) : nullptr;
   }
-  if (const auto* b = simple.as<BinaryNode>(); b && isComparison(b->op) && b->a->dtype == kInt64 && isPureIndex(b->a) && isPureIndex(b->b)) {
+  if (const auto* b = simple.as<BinaryNode>();
+      b && isComparison(b->op) && b->a->dtype == kInt64 && isPureIndex(b->a) && isPureIndex(b->b)) {
     Expr x = index(b->a), y = index(b->b);
     return x && y ? canonicalMask(vectorBinary(b->op, x, y), analyzer_) : nullptr;
   }
@@ -223,15 +254,19 @@ Expr canonicalMask(const Expr& condition, Analyzer& analyzer) {
     limit = uniformValue(a);
   }
   auto stride = ra ? asConst(ra->stride) : std::nullopt;
-  if (!ra || !limit || !stride || *stride <= 0 || *stride > 1024 || (op != BinaryOp::kLt && op != BinaryOp::kLe)) return condition;
+  if (!ra || !limit || !stride || *stride <= 0 || *stride > 1024 ||
+      (op != BinaryOp::kLt && op != BinaryOp::kLe))
+    return condition;
   int lanes = ra->dtype.lanes;
-  // upper: base + s*lane < limit  ⇔  s*lane < limit - base.  Otherwise: limit < base + s*lane  ⇔  limit - base < s*lane.
+  // upper: base + s*lane < limit  ⇔  s*lane < limit - base.  Otherwise: limit < base + s*lane  ⇔  limit -
+  // base < s*lane.
   Expr rest = analyzer.simplify(limit - ra->base);
   if (op == BinaryOp::kLe) rest = upper ? rest + 1 : rest - 1;
   Expr small = castTo(kInt32, analyzer.simplify(max(min(rest, intImm(*stride * lanes)), intImm(-1))));
   Expr steps = make<const RampNode>(constant(kInt32, 0), constant(kInt32, *stride), lanes);
   Expr edge = make<const BroadcastNode>(small, lanes);
-  return upper ? make<const BinaryNode>(BinaryOp::kLt, steps, edge) : make<const BinaryNode>(BinaryOp::kLt, edge, steps);
+  return upper ? make<const BinaryNode>(BinaryOp::kLt, steps, edge)
+               : make<const BinaryNode>(BinaryOp::kLt, edge, steps);
 }
 
 } // namespace bevel
