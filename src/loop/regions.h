@@ -42,10 +42,9 @@ struct AccessOptions {
 /// values, so `loops` holds loop variables only (a Block given directly as root keeps its own axes free).
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options = {});
 
-/// The region with the variables of `loops` relaxed to their ranges (outermost last to be relaxed first is
-/// not needed: domains that depend on earlier loops are relaxed in turn) under the conditions. Dimensions
-/// that cannot be bounded become the whole dimension; results are clipped to the buffer where that is
-/// provable.
+/// The region with the variables of `loops` relaxed to their ranges, innermost first, so that domains may
+/// depend on loops further out. Conditions that bound an index tighten the result. Dimensions that cannot be
+/// bounded become the whole dimension; results are clipped to the buffer where that is provable.
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer);
 /// Smallest box that contains both regions of one buffer.

@@ -3,6 +3,7 @@
 #include "arith/analyzer.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "ir/verify.h"
 #include "loop/interpreter.h"
 #include "loop/lower.h"
 
@@ -122,6 +123,8 @@ std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::
     std::string fault;
     if (!after) {
       fault = "fails: " + after.error().str();
+    } else if (auto valid = verify(*after); !valid) {
+      fault = "the result is malformed: " + valid.error().str();
     } else if (auto result = runCopy(*after, arguments); !result) {
       fault = "the result cannot run: " + result.error().str();
     } else {

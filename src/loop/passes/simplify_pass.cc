@@ -1,8 +1,8 @@
 // Simplifies expressions and conditions under what is known at their place.
 //
 // before:  for i in 16:                                   after:  for i in 16:
-//            if i*8 < 128: A[(i*8 + 7) // 8] = 0                    A[i + 1]… = 0
-//            for j in T.grid(1): B[i + j] = 0                       B[i] = 0
+//            if i*8 < 128: A[(i*8 + 7) // 8] = 0                    A[i] = 0
+//            for j in 1: B[i + j] = 0                               B[i] = 0
 //
 // Conditions that always hold go, as do branches that never run, loops without an iteration, and loops with
 // one.
