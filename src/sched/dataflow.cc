@@ -175,6 +175,23 @@ Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool prese
   return body;
 }
 
+namespace {
+
+/// value >= bound, through minima and rounding up to a multiple (`(n + 31) // 32 * 32 >= n`).
+bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
+  if (analyzer.proveLessEqual(bound, value)) return true;
+  auto* b = value.as<BinaryNode>();
+  if (!b) return false;
+  if (b->op == BinaryOp::kMin) return reaches(b->a, bound, analyzer) && reaches(b->b, bound, analyzer);
+  if (b->op == BinaryOp::kMax) return reaches(b->a, bound, analyzer) || reaches(b->b, bound, analyzer);
+  auto* quotient = b->op == BinaryOp::kMul ? b->a.as<BinaryNode>() : nullptr;
+  auto factor = b->op == BinaryOp::kMul ? asConst(b->b) : std::nullopt;
+  if (!quotient || quotient->op != BinaryOp::kFloorDiv || !factor || *factor <= 0 || asConst(quotient->b) != factor) return false;
+  return analyzer.proveLessEqual(bound + (*factor - 1), quotient->a);
+}
+
+} // namespace
+
 bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
   const Block& block = realize->block;
   bool trivial = isConst(realize->predicate, 1);
@@ -192,7 +209,7 @@ bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, An
   if (!map) return false;
   for (size_t i = 0; i < block->iters.size(); ++i) {
     const Range& dom = block->iters[i]->domain;
-    if (!analyzer.proveEqual(map->indices[i].base, dom->min) || !analyzer.proveEqual(map->extents[i], dom->extent)) return false;
+    if (!analyzer.proveEqual(map->indices[i].base, dom->min) || !reaches(map->extents[i], dom->extent, analyzer)) return false;
   }
   return true;
 }
