@@ -80,12 +80,12 @@ struct StructuralEq { bool operator()(const NodeRef& a, const NodeRef& b) const 
 
 /// Merged origin of two nodes (sorted union of node names).
 Origin mergeOrigins(const Origin& a, const Origin& b);
-/// Sets the origin of a fresh or copied node.
+/// Sets the origin of a fresh or copied node. T may be a base (Stmt, Expr): the copy is of the node's own kind.
 template <class T> Ref<const T> withOrigin(const Ref<const T>& node, Origin origin) {
   if (!origin || node->origin == origin) return node;
-  auto copy = make<T>(*node);
+  Node* copy = kindInfo(node->kind).clone(*node);
   copy->origin = std::move(origin);
-  return copy;
+  return Ref<const T>(static_cast<const T*>(copy));
 }
 
 } // namespace bevel
