@@ -89,7 +89,8 @@ Result<GraphExpr> Importer::emit(const GraphCall& call) {
   const Op* op = findOp(call->opName());
   if (constant && elements <= kFoldLimit && op && op->eval && op->pure) {
     BEVEL_TRY(Type type, builder_.infer(call));
-    const auto* t = type.as<TensorTypeNode>();
+    const auto* tuple = type.as<TupleTypeNode>();
+    const auto* t = tuple && !tuple->fields_.empty() ? tuple->fields_[0].as<TensorTypeNode>() : type.as<TensorTypeNode>();
     std::optional<std::vector<int64_t>> shape;
     if (t && t->known) shape = constDims(t->shape);
     if (t && !shape && t->known) { // constants may need simplification
@@ -99,8 +100,12 @@ Result<GraphExpr> Importer::emit(const GraphCall& call) {
     }
     auto n = shape ? elementCount(*shape) : Result<int64_t>(kFoldLimit + 1);
     if (n && *n <= kFoldLimit) {
-      BEVEL_TRY(HostTensors results, evalCall(call, inputs));
-      return GraphExpr(make<const ConstantNode>(results[0]));
+      if (auto results = evalCall(call, inputs)) {
+        if (!tuple) return GraphExpr(make<const ConstantNode>((*results)[0]));
+        Array<GraphExpr> items;
+        for (const Tensor& r : *results) items.push_back(make<const ConstantNode>(r));
+        return GraphExpr(make<const TupleNode>(items));
+      } else if (results.error().code == ErrorCode::kInvalid) return fail(std::move(results.error()));
     }
   }
   if (op && op->compositeOnly()) {

@@ -3,6 +3,8 @@
 
 #include "import/onnx_context.h"
 
+#include <utility>
+
 namespace bevel::onnx {
 
 /// Limits that a hostile file cannot exceed.
@@ -30,6 +32,8 @@ public:
   Result<Values> outputsOf(const GraphProto& graph, Scope& scope);
   Value lookup(const std::string& name, const Scope& scope) const;
   Scope& scope() { return *scope_; }
+  /// Makes a scope the current one and returns the one before.
+  Scope* enter(Scope* scope) { return std::exchange(scope_, scope); }
   const Frame& frame() const { return *frame_; }
 
   /// The value as a typed leaf, in the current scope.

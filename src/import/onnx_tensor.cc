@@ -16,14 +16,14 @@ struct TypeRow {
   DType dtype;
 };
 constexpr TypeRow kTypes[] = {
-    {kFloat, kFloat32}, {kUint8, DType::UInt(8)}, {kInt8, DType::Int(8)}, {kUint16, DType::UInt(16)},
-    {kInt16, DType::Int(16)}, {kInt32, bevel::kInt32}, {kInt64, bevel::kInt64}, {kStringType, DType::String()},
-    {kBoolType, kBool}, {kFloat16, DType::Float(16)}, {kDouble, DType::Float(64)}, {kUint32, DType::UInt(32)},
-    {kUint64, DType::UInt(64)}, {kBfloat16, DType::BFloat16()}, {kFloat8E4M3FN, {TypeCode::kFloat8E4M3FN, 8, 1}},
-    {kFloat8E4M3FNUZ, {TypeCode::kFloat8E4M3FNUZ, 8, 1}}, {kFloat8E5M2, {TypeCode::kFloat8E5M2, 8, 1}},
-    {kFloat8E5M2FNUZ, {TypeCode::kFloat8E5M2FNUZ, 8, 1}}, {kUint4, DType::UInt(4)}, {kInt4, DType::Int(4)},
-    {kFloat4E2M1, {TypeCode::kFloat4E2M1FN, 4, 1}}, {kFloat8E8M0, {TypeCode::kFloat8E8M0FNU, 8, 1}},
-    {kUint2, DType::UInt(2)}, {kInt2, DType::Int(2)},
+    {datatype::kFloat, kFloat32}, {datatype::kUint8, DType::UInt(8)}, {datatype::kInt8, DType::Int(8)}, {datatype::kUint16, DType::UInt(16)},
+    {datatype::kInt16, DType::Int(16)}, {datatype::kInt32, kInt32}, {datatype::kInt64, kInt64}, {datatype::kStringType, DType::String()},
+    {datatype::kBoolType, kBool}, {datatype::kFloat16, DType::Float(16)}, {datatype::kDouble, DType::Float(64)}, {datatype::kUint32, DType::UInt(32)},
+    {datatype::kUint64, DType::UInt(64)}, {datatype::kBfloat16, DType::BFloat16()}, {datatype::kFloat8E4M3FN, {TypeCode::kFloat8E4M3FN, 8, 1}},
+    {datatype::kFloat8E4M3FNUZ, {TypeCode::kFloat8E4M3FNUZ, 8, 1}}, {datatype::kFloat8E5M2, {TypeCode::kFloat8E5M2, 8, 1}},
+    {datatype::kFloat8E5M2FNUZ, {TypeCode::kFloat8E5M2FNUZ, 8, 1}}, {datatype::kUint4, DType::UInt(4)}, {datatype::kInt4, DType::Int(4)},
+    {datatype::kFloat4E2M1, {TypeCode::kFloat4E2M1FN, 4, 1}}, {datatype::kFloat8E8M0, {TypeCode::kFloat8E8M0FNU, 8, 1}},
+    {datatype::kUint2, DType::UInt(2)}, {datatype::kInt2, DType::Int(2)},
 };
 
 Error tensorError(const TensorProto& t, std::string what) {
@@ -59,11 +59,11 @@ Result<Tensor> fromPacked(const TensorProto& t, DType dtype, int64_t n) {
 Result<Tensor> fromTyped(const TensorProto& t, DType dtype, int64_t n) {
   if (dtype.bits < 8) return fromPacked(t, dtype, n);
   switch (t.dataType) {
-  case kFloat: return fromField(t, dtype, n, t.floats);
-  case kDouble: return fromField(t, dtype, n, t.doubles);
-  case kInt64: return fromField(t, dtype, n, t.int64s);
-  case kUint32:
-  case kUint64: return fromField(t, dtype, n, t.uint64s);
+  case datatype::kFloat: return fromField(t, dtype, n, t.floats);
+  case datatype::kDouble: return fromField(t, dtype, n, t.doubles);
+  case datatype::kInt64: return fromField(t, dtype, n, t.int64s);
+  case datatype::kUint32:
+  case datatype::kUint64: return fromField(t, dtype, n, t.uint64s);
   default: return fromField(t, dtype, n, t.int32s);
   }
 }
@@ -86,7 +86,7 @@ std::optional<DType> dtypeOf(int32_t dataType) {
 int32_t dataTypeOf(DType dtype) {
   for (const TypeRow& row : kTypes)
     if (row.dtype == dtype) return row.onnx;
-  return kUndefined;
+  return datatype::kUndefined;
 }
 
 Result<Tensor> TensorSource::decode(const TensorProto& t) {
@@ -168,7 +168,7 @@ Result<Tensor> TensorSource::decode(const SparseTensorProto& t) {
   if (!counted || *counted > kMaxDense) return fail(tensorError(t.values, "the dense form is too large"));
   int64_t nnz = values->size(), rank = int64_t(t.dims.size());
   bool flat = indices->shape.size() == 1;
-  if (values->dtype.isString() || indices->dtype != bevel::kInt64 || indices->size() != (flat ? nnz : nnz * rank) ||
+  if (values->dtype.isString() || indices->dtype != kInt64 || indices->size() != (flat ? nnz : nnz * rank) ||
       indices->shape.size() > 2)
     return fail(tensorError(t.values, "the indices of the sparse tensor do not fit its values"));
   auto out = TensorObject::zeros(values->dtype, t.dims);

@@ -1,0 +1,241 @@
+// Slices, splits, padding, ranges, and indexing that needs more than renaming.
+#include "import/onnx_helpers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bevel::onnx {
+
+namespace {
+
+Result<Values> slice1(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  Ints starts = n.attrInts("starts"), ends = n.attrInts("ends"), axes = n.attrInts("axes");
+  if (axes.empty())
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends))}, {{"axes", intList(axes)}});
+}
+
+Result<Values> slice10(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(Array<Expr> starts, n.ints(1));
+  BEVEL_TRY(Array<Expr> ends, n.ints(2));
+  Ints axes;
+  for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
+  if (n.has(3)) {
+    auto given = n.constInts(3);
+    if (!given) return n.unsupported("axes that only the run knows");
+    axes = *given;
+  }
+  Array<GraphExpr> args = {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends)};
+  if (n.has(4)) {
+    BEVEL_TRY(Array<Expr> steps, n.ints(4));
+    args.push_back(Node::shapeArg(steps));
+  }
+  return n.one("strided_slice", args, {{"axes", intList(axes)}});
+}
+
+Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {
+  Values out;
+  Expr start = intImm(0);
+  for (const Expr& size : sizes) {
+    Expr end = n.analyzer().simplify(start + size);
+    BEVEL_TRY(GraphExpr e, sliceAxis(n, n.x(0), axis, start, end));
+    out.push_back(n.value(e));
+    start = end;
+  }
+  return out;
+}
+
+Result<Values> split(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", 0), n.rank(0)));
+  size_t parts = n.proto.outputs.size();
+  Expr total = n.shape(0)[size_t(axis)];
+  Array<Expr> sizes;
+  if (n.hasAttr("split")) sizes = dims(n.attrInts("split"));
+  else if (n.has(1)) {
+    BEVEL_TRY(sizes, n.ints(1));
+  } else {
+    int64_t count = n.attrInt("num_outputs", int64_t(parts));
+    if (count < 1 || count > 65536 || parts == 0) return n.invalid("num_outputs is out of range");
+    auto c = asConst(total);
+    if (c && n.opset < 18 && *c % count != 0) return n.invalid("the axis does not divide into equal parts");
+    Expr each = n.analyzer().simplify(floordiv(total + intImm(count - 1), count)), start = intImm(0);
+    for (int64_t i = 0; i < count; ++i) {
+      Expr end = n.analyzer().simplify(min(start + each, total));
+      sizes.push_back(n.analyzer().simplify(end - start));
+      start = end;
+    }
+  }
+  if (sizes.size() < parts) return n.invalid(fmt::format("{} sizes for {} outputs", sizes.size(), parts));
+  Expr sum = intImm(0);
+  for (const Expr& s : sizes) {
+    if (auto c = asConst(s); c && *c < 0) return n.invalid("a size is negative");
+    sum = sum + s;
+  }
+  if (asConst(sum) && asConst(total) && *asConst(sum) != *asConst(total)) return n.invalid("the sizes do not add up to the axis");
+  return splitBy(n, axis, sizes);
+}
+
+Result<Values> tile(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  BEVEL_TRY(Array<Expr> repeats, n.ints(1));
+  return n.one("tile", {n.x(0), Node::shapeArg(repeats)});
+}
+
+Result<Values> tile1(Node& n) { // tiles and axis are scalars
+  BEVEL_CHECK(n.require(3));
+  BEVEL_TRY(Array<Expr> tiles, n.ints(1));
+  auto axis = n.constInts(2);
+  if (!axis || axis->size() != 1 || tiles.size() != 1) return n.unsupported("an axis that only the run knows");
+  BEVEL_TRY(int64_t a, axisOf(n, (*axis)[0], n.rank(0)));
+  Array<Expr> repeats;
+  for (size_t d = 0; d < n.rank(0); ++d) repeats.push_back(int64_t(d) == a ? tiles[0] : intImm(1));
+  return n.one("tile", {n.x(0), Node::shapeArg(repeats)});
+}
+
+Result<Values> padBy(Node& n, const Array<Expr>& pads, const GraphExpr& value) {
+  std::string mode = n.attrStr("mode", "constant");
+  return n.one("nn.pad", {n.x(0), Node::shapeArg(pads), value}, {{"mode", str(mode)}});
+}
+
+Result<Values> pad1(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  Ints pads = n.hasAttr("pads") ? n.attrInts("pads") : n.attrInts("paddings");
+  if (!n.dtype(0).isFloat() && n.attrFloat("value", 0) != 0) return n.unsupported("a pad value on integers");
+  return padBy(n, dims(pads), Node::scalarConstant(n.dtype(0), n.attrFloat("value", 0)));
+}
+
+Result<Values> pad11(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(Array<Expr> pads, n.ints(1));
+  size_t rank = n.rank(0);
+  if (n.has(3)) { // axes
+    auto axes = n.constInts(3);
+    if (!axes || pads.size() != 2 * axes->size()) return n.invalid("pads and axes do not fit");
+    Array<Expr> full;
+    for (size_t i = 0; i < 2 * rank; ++i) full.push_back(intImm(0));
+    for (size_t i = 0; i < axes->size(); ++i) {
+      BEVEL_TRY(int64_t a, axisOf(n, (*axes)[i], rank));
+      full.set(size_t(a), pads[i]);
+      full.set(rank + size_t(a), pads[axes->size() + i]);
+    }
+    pads = full;
+  }
+  GraphExpr value = n.x(2);
+  if (n.has(2) && n.rank(2) == 1) { BEVEL_TRY(value, reshapeTo(n, value, {})); }
+  return padBy(n, pads, value);
+}
+
+// Number of elements of a range of floats: computed by the run, read into a shape.
+Result<Expr> floatCount(Node& n) {
+  BEVEL_TRY(GraphExpr span, binaryOp(n, "subtract", n.x(1), n.x(0)));
+  BEVEL_TRY(GraphExpr ratio, binaryOp(n, "divide", span, n.x(2)));
+  BEVEL_TRY(ratio, unaryOp(n, "ceil", ratio));
+  BEVEL_TRY(ratio, n.castTo(ratio, kInt64));
+  BEVEL_TRY(Array<Expr> count, n.importer.intsOf(n.value(ratio)));
+  return n.analyzer().simplify(max(count[0], intImm(0)));
+}
+
+Result<Values> range(Node& n) {
+  BEVEL_CHECK(n.require(3));
+  Expr count;
+  if (n.dtype(0).isFloat()) {
+    BEVEL_TRY(count, floatCount(n));
+  } else {
+    BEVEL_TRY(Array<Expr> start, n.ints(0));
+    BEVEL_TRY(Array<Expr> limit, n.ints(1));
+    BEVEL_TRY(Array<Expr> step, n.ints(2));
+    if (start.size() != 1 || limit.size() != 1 || step.size() != 1) return n.invalid("scalars are expected");
+    auto s = asConst(step[0]);
+    if (!s) return n.unsupported("a step that only the run knows");
+    if (*s == 0) return n.invalid("a step of zero");
+    Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
+    int64_t size = *s > 0 ? *s : -*s;
+    if (size < 0) return n.invalid("the step is out of range");
+    count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
+    if (!n.analyzer().prove(count >= intImm(0))) count = n.analyzer().simplify(max(count, intImm(0)));
+  }
+  auto scalarOf = [&](size_t i) -> Result<GraphExpr> { return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {}); };
+  BEVEL_TRY(GraphExpr start, scalarOf(0));
+  BEVEL_TRY(GraphExpr step, scalarOf(2));
+  return n.one("arange", {start, step, Node::shapeArg({count})});
+}
+
+Result<Values> eyeLike(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  DType t = n.dtype(0);
+  if (n.hasAttr("dtype")) {
+    auto given = dtypeOf(int32_t(n.attrInt("dtype", 0)));
+    if (!given) return n.unsupported("the dtype");
+    t = *given;
+  }
+  return n.one("eye", {Node::shapeArg(n.shape(0))}, {{"k", intImm(n.attrInt("k", 0))}, {"dtype", dtypeNode(t)}});
+}
+
+Result<Values> trilu(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  Array<Expr> k = {intImm(0)};
+  if (n.has(1)) { BEVEL_TRY(k, n.ints(1)); }
+  return n.one("trilu", {n.x(0), Node::shapeArg(k)}, {{"upper", intImm(n.attrInt("upper", 1))}});
+}
+
+Result<Values> oneHot(Node& n) {
+  BEVEL_CHECK(n.require(3));
+  Array<Expr> depth;
+  if (n.dtype(1).isFloat()) {
+    auto d = n.scalar(1);
+    if (!d || !(*d >= 0 && *d < 1e9)) return n.unsupported("a depth that only the run knows");
+    depth = {intImm(int64_t(*d))};
+  } else {
+    BEVEL_TRY(depth, n.ints(1));
+  }
+  if (depth.size() != 1) return n.invalid("the depth must be a scalar");
+  GraphExpr indices = n.x(0);
+  if (n.dtype(0).isFloat()) { BEVEL_TRY(indices, n.castTo(indices, kInt64)); }
+  return n.one("one_hot", {indices, n.x(2), Node::shapeArg(depth)}, {{"axis", intImm(n.attrInt("axis", -1))}});
+}
+
+Result<Values> cumulative(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  auto axis = n.constInts(1);
+  if (!axis || axis->size() != 1) return n.unsupported("an axis that only the run knows");
+  return n.one(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {n.x(0)},
+               {{"axis", intImm((*axis)[0])}, {"exclusive", intImm(n.attrInt("exclusive", 0))}, {"reverse", intImm(n.attrInt("reverse", 0))}});
+}
+
+Result<Values> concat1(Node& n) {
+  return n.one("concat", n.all(), {{"axis", intImm(n.attrInt("axis", 1))}});
+}
+
+// sequence_lens per batch: positions below the length are mirrored, by an index tensor for gather_elements.
+Result<Values> reverseSequence(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  int64_t timeAxis = n.attrInt("time_axis", 0), batchAxis = n.attrInt("batch_axis", 1);
+  if (n.rank(0) < 2 || n.rank(1) != 1 || timeAxis + batchAxis != 1 || timeAxis < 0 || batchAxis < 0) return n.invalid("axes 0 and 1 are expected");
+  Expr steps = n.shape(0)[size_t(timeAxis)];
+  BEVEL_TRY(GraphExpr t, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1), Node::shapeArg({steps})}));
+  BEVEL_TRY(t, unsqueeze(n, t, {batchAxis}));
+  BEVEL_TRY(GraphExpr len, n.castTo(n.x(1), kInt64));
+  BEVEL_TRY(len, unsqueeze(n, len, {timeAxis}));
+  BEVEL_TRY(GraphExpr mirrored, binaryOp(n, "subtract", len, t));
+  BEVEL_TRY(mirrored, binaryOp(n, "subtract", mirrored, Node::scalarConstant(kInt64, 1)));
+  BEVEL_TRY(GraphExpr inside, binaryOp(n, "less", t, len));
+  BEVEL_TRY(GraphExpr index, n.emit("where", {inside, mirrored, t}));
+  Ints rest;
+  for (size_t d = 2; d < n.rank(0); ++d) rest.push_back(int64_t(d));
+  BEVEL_TRY(index, unsqueeze(n, index, rest));
+  BEVEL_TRY(index, n.emit("broadcast_to", {index, Node::shapeArg(n.shape(0))}));
+  return n.one("gather_elements", {n.x(0), index}, {{"axis", intImm(timeAxis)}});
+}
+
+} // namespace
+
+std::vector<Conversion> moveConversions() {
+  return {{"Slice", 1, slice1}, {"Slice", 10, slice10}, {"Split", 1, split}, {"Tile", 1, tile1}, {"Tile", 6, tile}, {"Pad", 1, pad1},
+          {"Pad", 11, pad11}, {"Range", 11, range}, {"EyeLike", 9, eyeLike}, {"Trilu", 14, trilu}, {"OneHot", 9, oneHot},
+          {"CumSum", 11, cumulative}, {"CumProd", 26, cumulative}, {"Concat", 1, concat1}, {"ReverseSequence", 10, reverseSequence}};
+}
+
+} // namespace bevel::onnx

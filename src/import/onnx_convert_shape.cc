@@ -1,0 +1,190 @@
+// Constants, shapes, and operators that only change the shape.
+#include "import/onnx_helpers.h"
+
+namespace bevel::onnx {
+
+namespace {
+
+Result<Values> constant(Node& n) {
+  if (const AttributeProto* a = n.attr("value"); a && a->t) {
+    BEVEL_TRY(Tensor t, n.importer.source().decode(*a->t));
+    return Values{n.value(make<const ConstantNode>(t))};
+  }
+  if (const AttributeProto* a = n.attr("sparse_value"); a && a->sparse) {
+    BEVEL_TRY(Tensor t, n.importer.source().decode(*a->sparse));
+    return Values{n.value(make<const ConstantNode>(t))};
+  }
+  auto give = [&](Ref<TensorObject> t) { return Values{n.value(make<const ConstantNode>(Tensor(t)))}; };
+  if (const AttributeProto* a = n.attr("value_int")) return give(TensorObject::of(kInt64, {}, Ints{a->i}));
+  if (const AttributeProto* a = n.attr("value_ints")) return give(TensorObject::of(kInt64, {int64_t(a->ints.size())}, a->ints));
+  if (const AttributeProto* a = n.attr("value_float")) return give(TensorObject::of(kFloat32, {}, std::vector<float>{a->f}));
+  if (const AttributeProto* a = n.attr("value_floats")) return give(TensorObject::of(kFloat32, {int64_t(a->floats.size())}, a->floats));
+  if (const AttributeProto* a = n.attr("value_string")) return give(TensorObject::ofStrings({}, {a->s}));
+  if (const AttributeProto* a = n.attr("value_strings")) return give(TensorObject::ofStrings({int64_t(a->strings.size())}, a->strings));
+  return n.invalid("the constant has no value");
+}
+
+Result<Values> constantOfShape(Node& n) {
+  BEVEL_TRY(Array<Expr> shape, n.ints(0));
+  GraphExpr value = Node::scalarConstant(kFloat32, 0);
+  if (const AttributeProto* a = n.attr("value"); a && a->t) {
+    BEVEL_TRY(Tensor t, n.importer.source().decode(*a->t));
+    if (t->size() != 1) return n.invalid("the value must have one element");
+    auto scalar = TensorObject::zeros(t->dtype, {});
+    if (t->dtype.isFloat()) scalar->setDouble(0, t->asDouble(0));
+    else if (t->dtype.isString()) scalar->strings[0] = t->strings[0];
+    else scalar->setInt(0, t->asInt(0));
+    value = make<const ConstantNode>(Tensor(scalar));
+  }
+  return n.one("broadcast_to", {value, Node::shapeArg(shape)});
+}
+
+Result<Values> shape(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  int64_t rank = int64_t(n.rank(0)), start = n.attrInt("start", 0), end = n.attrInt("end", rank);
+  auto clamp = [&](int64_t a) { return std::min(std::max<int64_t>(a < 0 ? a + rank : a, 0), rank); };
+  start = clamp(start);
+  end = std::max(clamp(end), start);
+  return Values{knownInts(n.shape(0).slice(size_t(start), size_t(end)), {end - start})};
+}
+
+Result<Values> size(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  return Values{knownInts({product(n.analyzer(), n.shape(0))}, {})};
+}
+
+Result<Values> reshapeWith(Node& n, Array<Expr> target, bool allowZero) {
+  Analyzer& an = n.analyzer();
+  const Array<Expr>& from = n.shape(0);
+  Expr copied = intImm(1), others = intImm(1);
+  bool unknown = false;
+  for (size_t i = 0; i < target.size(); ++i) {
+    auto c = asConst(target[i]);
+    if (c && *c == 0 && !allowZero) {
+      if (i >= from.size()) return n.invalid("a dimension of 0 copies one that the input does not have");
+      target.set(i, from[i]);
+      copied = copied * from[i];
+    } else if (c && *c == -1) unknown = true;
+    else if (c && *c < -1) return n.invalid(fmt::format("dimension {} is negative", *c));
+    else others = others * target[i];
+  }
+  // -1 beside copied dimensions: leave those out of the division, so that an empty one divides nothing.
+  if (unknown && !isConst(copied, 1)) {
+    Array<Expr> rest;
+    for (size_t i = 0; i < from.size(); ++i)
+      if (i >= target.size() || target[i] != from[i]) rest.push_back(from[i]);
+    Expr total = product(an, rest);
+    auto ct = asConst(total), co = asConst(an.simplify(others));
+    if (ct && co && (*co == 0 || *ct % *co != 0)) return n.invalid("the elements do not fit the shape");
+    for (size_t i = 0; i < target.size(); ++i)
+      if (isConst(target[i], -1)) target.set(i, an.simplify(floordiv(total, others)));
+  }
+  return n.one("reshape", {n.x(0), Node::shapeArg(target)});
+}
+
+Result<Values> reshape1(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  return reshapeWith(n, dims(n.attrInts("shape")), false);
+}
+Result<Values> reshape5(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(Array<Expr> target, n.ints(1));
+  return reshapeWith(n, target, n.attrInt("allowzero", 0) != 0);
+}
+
+Result<Values> flatten(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  int64_t axis = n.attrInt("axis", 1), rank = int64_t(n.rank(0));
+  if (axis < -rank || axis > rank) return n.invalid("the axis is out of range");
+  if (axis < 0) axis += rank;
+  Array<Expr> to = {product(n.analyzer(), n.shape(0), 0, size_t(axis)), product(n.analyzer(), n.shape(0), size_t(axis))};
+  return n.one("reshape", {n.x(0), Node::shapeArg(to)});
+}
+
+Result<Values> squeeze(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
+  if (!axes) return n.one("squeeze", {n.x(0)});
+  if (axes->empty()) return Values{n.in(0)};
+  return n.one("squeeze", {n.x(0)}, {{"axis", intList(*axes)}});
+}
+
+Result<Values> unsqueezeNode(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
+  if (!axes) return n.invalid("the axes are missing");
+  if (axes->size() > 64) return n.invalid("too many axes");
+  if (axes->empty()) return Values{n.in(0)};
+  return n.one("expand_dims", {n.x(0)}, {{"axis", intList(*axes)}});
+}
+
+Result<Values> transpose(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  if (!n.hasAttr("perm")) return n.one("permute_dims", {n.x(0)});
+  return n.one("permute_dims", {n.x(0)}, {{"axes", intList(n.attrInts("perm"))}});
+}
+
+Result<Values> expand(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(Array<Expr> target, n.ints(1));
+  BEVEL_TRY(Array<Expr> shape, broadcastOf(n, n.shape(0), target));
+  return n.one("broadcast_to", {n.x(0), Node::shapeArg(shape)});
+}
+
+Result<Values> identity(Node& n) {
+  if (n.inputs.empty()) return n.invalid("the input is missing");
+  return Values{n.in(0)};
+}
+
+// In inference a Dropout passes its input on; the mask is all true.
+Result<Values> dropout(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  auto training = n.has(2) ? n.scalar(2) : std::optional<double>(n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.opset < 1 ? 1.0 : 0.0);
+  auto ratio = n.has(1) ? n.scalar(1) : std::optional<double>(0.5);
+  if (!training || (*training != 0 && ratio != 0.0)) return n.unsupported("dropout while training");
+  Values out = {n.in(0)};
+  if (n.proto.outputs.size() > 1 && !n.proto.outputs[1].empty()) {
+    BEVEL_TRY(GraphExpr mask, n.emit("broadcast_to", {Node::scalarConstant(n.opset >= 10 ? kBool : n.dtype(0), 1), Node::shapeArg(n.shape(0))}));
+    out.push_back(n.value(mask));
+  }
+  return out;
+}
+
+Result<Values> depthToSpace(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  if (n.rank(0) != 4) return n.invalid("four dimensions are expected");
+  int64_t b = n.attrInt("blocksize", 0);
+  auto c = asConst(n.shape(0)[1]);
+  if (b < 1 || b > 4096 || !c || *c % (b * b) != 0) return n.invalid("the channels do not divide into blocks");
+  const Array<Expr>& s = n.shape(0);
+  Expr size = intImm(b), rest = intImm(*c / (b * b));
+  bool crd = n.attrStr("mode", "DCR") == "CRD";
+  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), crd ? Array<Expr>{s[0], rest, size, size, s[2], s[3]} : Array<Expr>{s[0], size, size, rest, s[2], s[3]}));
+  BEVEL_TRY(e, permute(n, e, crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2}));
+  BEVEL_TRY(e, reshapeTo(n, e, {s[0], rest, s[2] * size, s[3] * size}));
+  return Values{n.value(e)};
+}
+
+Result<Values> spaceToDepth(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  int64_t b = n.attrInt("blocksize", 0);
+  if (n.rank(0) != 4 || b < 1 || b > 4096) return n.invalid("four dimensions and a positive block size are expected");
+  const Array<Expr>& s = n.shape(0);
+  Expr size = intImm(b);
+  Expr h = n.analyzer().simplify(floordiv(s[2], b)), w = n.analyzer().simplify(floordiv(s[3], b));
+  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), {s[0], s[1], h, size, w, size}));
+  BEVEL_TRY(e, permute(n, e, {0, 3, 5, 1, 2, 4}));
+  BEVEL_TRY(e, reshapeTo(n, e, {s[0], n.analyzer().simplify(s[1] * (b * b)), h, w}));
+  return Values{n.value(e)};
+}
+
+} // namespace
+
+std::vector<Conversion> shapeConversions() {
+  return {{"Constant", 1, constant}, {"ConstantOfShape", 9, constantOfShape}, {"Shape", 1, shape}, {"Size", 1, size},
+          {"Reshape", 1, reshape1}, {"Reshape", 5, reshape5}, {"Flatten", 1, flatten}, {"Squeeze", 1, squeeze},
+          {"Unsqueeze", 1, unsqueezeNode}, {"Transpose", 1, transpose}, {"Expand", 8, expand}, {"Identity", 1, identity},
+          {"Dropout", 1, dropout}, {"DepthToSpace", 1, depthToSpace}, {"SpaceToDepth", 1, spaceToDepth}};
+}
+
+} // namespace bevel::onnx

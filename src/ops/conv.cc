@@ -1,0 +1,268 @@
+// Convolutions and transposed convolutions of one to three spatial dimensions, channels first.
+//
+// Padding is a stage of its own, so that schedules see a plain contraction; half accumulates in fp32, 8-bit in int32.
+#include "ops/common.h"
+
+namespace bevel::ops {
+
+namespace {
+
+// Attributes of a window: per spatial dimension.
+struct Window {
+  Ints kernel, strides, dilation, before, after;
+  size_t rank() const { return kernel.size(); }
+};
+
+Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
+  size_t n = kernel.size();
+  auto get = [&](const char* name, size_t size, int64_t otherwise) {
+    Ints v = call.ints(name);
+    return v.empty() ? Ints(size, otherwise) : v.size() == 1 && size > 1 ? Ints(size, v[0]) : v;
+  };
+  Ints pads = call.ints("padding");
+  if (pads.size() == n && n > 0) pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n)); // symmetric
+  if (pads.empty()) pads.assign(2 * n, 0);
+  Window w{kernel, get("strides", n, 1), get("dilation", n, 1), {}, {}};
+  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
+    return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
+  constexpr int64_t kMost = int64_t(1) << 31;
+  for (size_t d = 0; d < n; ++d) {
+    if (kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1) return call.invalid("kernel, strides and dilation must be positive");
+    if (kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || std::abs(pads[d]) > kMost || std::abs(pads[n + d]) > kMost)
+      return call.invalid("a window attribute is too large");
+    w.before.push_back(pads[d]);
+    w.after.push_back(pads[n + d]);
+  }
+  return w;
+}
+
+int64_t spatialRank(const OpCall& call) { return call.op.name[call.op.name.size() - 2] - '0'; } // …conv2d, …transpose2d
+
+Result<Window> convWindow(const OpCall& call) {
+  size_t n = size_t(spatialRank(call));
+  if (call.rank(0) != n + 2 || call.rank(1) != n + 2)
+    return call.invalid(fmt::format("input and weight must have rank {}", n + 2));
+  Ints kernel;
+  for (size_t d = 0; d < n; ++d) {
+    auto k = asConst(call.shape(1)[d + 2]);
+    if (!k) return call.unsupported("a symbolic kernel size");
+    kernel.push_back(*k);
+  }
+  return windowOf(call, kernel);
+}
+
+DType resultOf(const OpCall& call) {
+  DType t = call.dtypeAttr("out_dtype");
+  return t.isVoid() ? call.dtype(0) : t;
+}
+DType accumulatorOf(DType in, DType out) {
+  if (out.isFloat()) return computeType(out);
+  return in.isInteger() && in.bits < 32 ? kInt32 : out;
+}
+
+// Windows that fit: floor((n + pads - span) / stride) + 1.
+Expr outputExtent(Analyzer& an, const Expr& n, const Window& w, size_t d) {
+  int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
+  return an.simplify(floordiv(n + (w.before[d] + w.after[d] - span), w.strides[d]) + 1);
+}
+
+Result<Type> convInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(Window w, convWindow(call));
+  const Array<Expr>&x = call.shape(0), &k = call.shape(1);
+  int64_t groups = call.i("groups");
+  auto outputs = asConst(k[0]), perGroup = asConst(k[1]);
+  if (!outputs || !perGroup) return call.unsupported("a symbolic number of channels");
+  if (groups < 1 || *outputs % groups != 0) return call.invalid("the output channels do not divide into the groups");
+  int64_t channels = 0;
+  if (__builtin_mul_overflow(*perGroup, groups, &channels)) return call.invalid("too many channels");
+  BEVEL_CHECK(context.require(eq(x[1], intImm(channels)), call, fmt::format("the input does not have {} channels", channels)));
+  if (call.dtypeAttr("out_dtype").isVoid()) BEVEL_CHECK(requireSameDType(call, 0, 2));
+  Array<Expr> shape = {x[0], k[0]};
+  for (size_t d = 0; d < w.rank(); ++d) {
+    Expr n = outputExtent(context.analyzer, x[d + 2], w, d);
+    if (auto c = asConst(n); c && *c < 0) return call.invalid("the kernel is larger than the padded input");
+    shape.push_back(n);
+  }
+  return tensorOf(resultOf(call), shape);
+}
+
+// The input with zeros around its spatial dimensions, or the input itself.
+te::Tensor padded(const te::Tensor& x, const Window& w) {
+  bool any = false;
+  for (size_t d = 0; d < w.rank(); ++d) any |= w.before[d] != 0 || w.after[d] != 0;
+  if (!any) return x;
+  Array<Expr> shape = x.shape();
+  for (size_t d = 0; d < w.rank(); ++d) shape.set(d + 2, x.shape()[d + 2] + (w.before[d] + w.after[d]));
+  return te::compute(shape, "pad", [&](const Array<Var>& i) {
+    Array<Expr> index = exprs(i);
+    Expr inside = boolImm(true);
+    for (size_t d = 0; d < w.rank(); ++d) {
+      if (w.before[d] == 0 && w.after[d] == 0) continue;
+      Expr k = Expr(i[d + 2]) - intImm(w.before[d]);
+      index.set(d + 2, k);
+      inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < x.shape()[d + 2]));
+    }
+    return ifThenElse(inside, x(index), constant(x.dtype(), 0));
+  });
+}
+
+Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Window w, convWindow(call));
+  DType out = resultOf(call), acc = accumulatorOf(in[0].dtype(), out);
+  int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[1]), perOut = *asConst(in[1].shape()[0]) / groups;
+  te::Tensor x = padded(in[0], w);
+  te::Tensor y = te::compute(resultShape(call), "conv", [&](const Array<Var>& i) {
+    Array<IterVar> axes;
+    Expr ic = intImm(0), channel = intImm(0);
+    if (perIn > 1) {
+      axes.push_back(te::reduceAxis(intImm(perIn), "ic"));
+      ic = axes[0]->var;
+    }
+    if (groups > 1) channel = (perOut == 1 ? Expr(i[1]) : floordiv(i[1], perOut)) * perIn;
+    Array<Expr> source = {i[0], channel + ic}, weight = {i[1], ic};
+    for (size_t d = 0; d < w.rank(); ++d) {
+      axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
+      source.push_back(Expr(i[d + 2]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
+      weight.push_back(axes.back()->var);
+    }
+    return te::sum(castTo(acc, x(source)) * castTo(acc, in[1](weight)), axes);
+  });
+  if (acc == out) return TeTensors{y};
+  return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, out)};
+}
+
+Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Window w, convWindow(call));
+  auto y = TensorObject::zeros(resultOf(call), hostShape(call));
+  const Ints &xs = in[0]->shape, &ks = in[1]->shape;
+  Ints xStrides = stridesOf(xs), kStrides = stridesOf(ks);
+  int64_t perOut = ks[0] / call.i("groups"), at = 0;
+  Ints taps(ks.begin() + 1, ks.end());
+  forEachIndex(y->shape, [&](const Ints& i) {
+    double real = 0;
+    uint64_t integer = 0;
+    forEachIndex(taps, [&](const Ints& t) {
+      int64_t xo = i[0] * xStrides[0] + (i[1] / perOut * ks[1] + t[0]) * xStrides[1], ko = i[1] * kStrides[0] + t[0] * kStrides[1];
+      for (size_t d = 0; d < w.rank(); ++d) {
+        int64_t p = i[d + 2] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
+        if (p < 0 || p >= xs[d + 2]) return;
+        xo += p * xStrides[d + 2];
+        ko += t[d + 1] * kStrides[d + 2];
+      }
+      if (y->dtype.isFloat()) real += in[0]->asDouble(xo) * in[1]->asDouble(ko);
+      else integer += uint64_t(in[0]->asInt(xo)) * uint64_t(in[1]->asInt(ko));
+    });
+    y->dtype.isFloat() ? y->setDouble(at++, real) : y->setInt(at++, int64_t(integer));
+  });
+  return HostTensors{y};
+}
+
+// ---- transposed ------------------------------------------------------------------------------------------------------
+
+Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(Window w, convWindow(call));
+  BEVEL_CHECK(requireSameDType(call, 0, 2));
+  const Array<Expr>&x = call.shape(0), &k = call.shape(1);
+  int64_t groups = call.i("groups");
+  auto inputs = asConst(k[0]), perOut = asConst(k[1]);
+  if (!inputs || !perOut) return call.unsupported("a symbolic number of channels");
+  int64_t outputs = 0;
+  if (groups < 1 || *inputs % groups != 0 || __builtin_mul_overflow(*perOut, groups, &outputs)) return call.invalid("the channels do not divide into the groups");
+  BEVEL_CHECK(context.require(eq(x[1], intImm(*inputs)), call, fmt::format("the input does not have {} channels", *inputs)));
+  Ints extra = call.ints("output_padding");
+  if (extra.empty()) extra.assign(w.rank(), 0);
+  if (extra.size() != w.rank()) return call.invalid("output_padding does not fit the spatial dimensions");
+  Array<Expr> shape = {x[0], intImm(outputs)};
+  for (size_t d = 0; d < w.rank(); ++d) {
+    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
+    Expr n = context.analyzer.simplify((x[d + 2] - 1) * w.strides[d] + (extra[d] + span - w.before[d] - w.after[d]));
+    if (auto c = asConst(n); c && *c < 0) return call.invalid("an output dimension is negative");
+    shape.push_back(n);
+  }
+  return tensorOf(call.dtype(0), shape);
+}
+
+Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Window w, convWindow(call));
+  const te::Tensor& x = in[0];
+  DType acc = accumulatorOf(x.dtype(), x.dtype());
+  int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[0]) / groups, perOut = *asConst(in[1].shape()[1]);
+  te::Tensor y = te::compute(resultShape(call), "conv_transpose", [&](const Array<Var>& i) {
+    Array<IterVar> axes = {te::reduceAxis(intImm(perIn), "ic")};
+    Expr ic = Expr(axes[0]->var), oc = i[1];
+    if (groups > 1) {
+      ic = floordiv(i[1], perOut) * perIn + ic;
+      oc = floormod(i[1], perOut);
+    }
+    Array<Expr> source = {i[0], ic}, weight = {ic, oc};
+    Expr valid = boolImm(true);
+    for (size_t d = 0; d < w.rank(); ++d) {
+      axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
+      Expr t = Expr(i[d + 2]) + intImm(w.before[d]) - Expr(axes.back()->var) * w.dilation[d];
+      Expr p = w.strides[d] == 1 ? t : floordiv(t, w.strides[d]);
+      valid = logicalAnd(valid, logicalAnd(p >= intImm(0), p < x.shape()[d + 2]));
+      if (w.strides[d] != 1) valid = logicalAnd(valid, eq(floormod(t, w.strides[d]), intImm(0)));
+      source.push_back(p);
+      weight.push_back(axes.back()->var);
+    }
+    Expr value = ifThenElse(valid, castTo(acc, x(source)), constant(acc, 0));
+    return te::sum(value * castTo(acc, in[1](weight)), axes);
+  });
+  if (acc == x.dtype()) return TeTensors{y};
+  return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
+}
+
+// Scatters each input element: another order of loops than compute.
+Result<HostTensors> transposeEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Window w, convWindow(call));
+  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
+  std::vector<double> total(size_t(y->size()), 0);
+  const Ints &ks = in[1]->shape, &ys = y->shape;
+  Ints kStrides = stridesOf(ks), yStrides = stridesOf(ys), taps(ks.begin() + 1, ks.end());
+  int64_t perIn = ks[0] / call.i("groups"), at = 0;
+  forEachIndex(in[0]->shape, [&](const Ints& i) {
+    double value = in[0]->asDouble(at++);
+    forEachIndex(taps, [&](const Ints& t) {
+      int64_t yo = i[0] * yStrides[0] + (i[1] / perIn * ks[1] + t[0]) * yStrides[1], ko = i[1] * kStrides[0] + t[0] * kStrides[1];
+      for (size_t d = 0; d < w.rank(); ++d) {
+        int64_t p = i[d + 2] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
+        if (p < 0 || p >= ys[d + 2]) return;
+        yo += p * yStrides[d + 2];
+        ko += t[d + 1] * kStrides[d + 2];
+      }
+      total[size_t(yo)] += value * in[1]->asDouble(ko);
+    });
+  });
+  for (int64_t k = 0; k < y->size(); ++k) y->setDouble(k, total[size_t(k)]);
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_conv(OpRegistry& r) {
+  const char* spatial[] = {"", "[9]", "[6,7]", "[4,5,3]"};
+  for (int n = 1; n <= 3; ++n) {
+    auto shape = [&](const char* channels, const std::string& dims) { return fmt::format("float32[{}{}]", channels, dims); };
+    std::string area = std::string(spatial[n]).substr(1, std::string(spatial[n]).size() - 2), kernel = n == 1 ? "3" : n == 2 ? "3,2" : "2,2,2";
+    std::vector<OpAttr> attrs = {intsAttr("strides"), intsAttr("padding", "begins, then ends; or one value a dimension"), intsAttr("dilation"),
+                                 intAttr("groups", 1)};
+    std::vector<OpAttr> direct = attrs;
+    direct.push_back(dtypeAttr("out_dtype"));
+    std::string x = shape("2,4,", area), pads = n == 1 ? "[1,2]" : n == 2 ? "[1,0,2,1]" : "[1,0,0,1,1,0]", twos = n == 1 ? "[2]" : n == 2 ? "[2,2]" : "[2,1,2]";
+    r.add({.name = fmt::format("nn.conv{}d", n),
+           .doc = "Convolution (correlation), x [N, C, …], weight [O, C/groups, …]; padding with zeros. ONNX Conv, without bias.",
+           .inputs = {"x", "weight"}, .attrs = direct, .infer = convInfer, .compute = convCompute, .eval = convEval,
+           .layout = LayoutKind::kContraction,
+           .tests = {x + " " + shape("6,4,", kernel), x + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos,
+                     x + " " + shape("4,1,", kernel) + " groups=4 dilation=" + twos}});
+    std::vector<OpAttr> transposed = attrs;
+    transposed.push_back(intsAttr("output_padding"));
+    r.add({.name = fmt::format("nn.conv_transpose{}d", n),
+           .doc = "Gradient of a convolution with respect to its input, x [N, C, …], weight [C, O/groups, …]. ONNX ConvTranspose, without bias.",
+           .inputs = {"x", "weight"}, .attrs = transposed, .infer = transposeInfer, .compute = transposeCompute, .eval = transposeEval,
+           .layout = LayoutKind::kContraction,
+           .tests = {x + " " + shape("4,3,", kernel) + " strides=" + twos, x + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos}});
+  }
+}
+
+} // namespace bevel::ops

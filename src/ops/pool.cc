@@ -1,0 +1,235 @@
+// Pooling over windows of one to three (or any number of) spatial dimensions, channels first.
+//
+// ceil_mode: a last window that starts in the padding behind the input is dropped (ONNX 19 and later). Averages divide by
+// the number of cells inside the input, or inside input and padding with count_include_pad; never by cells beyond.
+#include "ops/common.h"
+
+namespace bevel::ops {
+
+namespace {
+
+struct Window {
+  Ints kernel, strides, dilation, before, after;
+  size_t rank() const { return kernel.size(); }
+};
+
+Result<Window> windowOf(const OpCall& call) {
+  Window w;
+  w.kernel = call.ints("kernel");
+  size_t n = w.kernel.size();
+  if (call.rank(0) != n + 2 || n == 0) return call.invalid(fmt::format("a kernel of {} dimensions for rank {}", n, call.rank(0)));
+  auto get = [&](const char* name, size_t size, int64_t otherwise) {
+    Ints v = call.ints(name);
+    return v.empty() ? Ints(size, otherwise) : v;
+  };
+  w.strides = get("strides", n, 1);
+  w.dilation = get("dilation", n, 1);
+  Ints pads = get("padding", 2 * n, 0);
+  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n) return call.invalid("strides, dilation or padding do not fit the kernel");
+  constexpr int64_t kMost = int64_t(1) << 31;
+  for (size_t d = 0; d < n; ++d) {
+    if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1 || pads[d] < 0 || pads[n + d] < 0)
+      return call.invalid("kernel, strides and dilation must be positive, padding not negative");
+    if (w.kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || pads[d] > kMost || pads[n + d] > kMost)
+      return call.invalid("a window attribute is too large");
+    w.before.push_back(pads[d]);
+    w.after.push_back(pads[n + d]);
+  }
+  return w;
+}
+
+Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& w) {
+  Array<Expr> shape = {call.shape(0)[0], call.shape(0)[1]};
+  for (size_t d = 0; d < w.rank(); ++d) {
+    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1, s = w.strides[d];
+    Expr in = call.shape(0)[d + 2], room = in + (w.before[d] + w.after[d] - span);
+    Expr n;
+    if (call.i("ceil_mode") == 0) n = floordiv(room, s) + 1;
+    else {
+      n = floordiv(room + (s - 1), s) + 1;
+      // Drop a last window that would start behind the input and its front padding.
+      n = n - castTo(kInt64, (n - 1) * s >= in + intImm(w.before[d]));
+    }
+    n = an.simplify(n);
+    if (auto c = asConst(n); c && *c < 0) return call.invalid("the window is larger than the padded input");
+    shape.push_back(n);
+  }
+  return shape;
+}
+
+Result<Type> poolInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(Window w, windowOf(call));
+  if (call.op.name == "nn.avg_pool") BEVEL_CHECK(requireFloat(call));
+  BEVEL_TRY(Array<Expr> shape, pooledShape(call, context.analyzer, w));
+  Type value = tensorOf(call.dtype(0), shape);
+  if (call.op.name != "nn.max_pool_with_indices") return value;
+  return Type(make<const TupleTypeNode>(Array<Type>{value, tensorOf(kInt64, shape)}));
+}
+
+// Positions of a window and whether they lie inside the input.
+struct Taps {
+  Array<IterVar> axes;
+  Array<Expr> index;
+  Expr inside = boolImm(true);
+};
+
+Taps tapsOf(const te::Tensor& x, const Window& w, const Array<Var>& i) {
+  Taps t;
+  t.index = {i[0], i[1]};
+  for (size_t d = 0; d < w.rank(); ++d) {
+    t.axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
+    Expr p = Expr(i[d + 2]) * w.strides[d] + Expr(t.axes.back()->var) * w.dilation[d] - intImm(w.before[d]);
+    t.index.push_back(p);
+    // With floor rounding every window ends inside the padded input.
+    t.inside = logicalAnd(t.inside, logicalAnd(p >= intImm(0), p < x.shape()[d + 2]));
+  }
+  return t;
+}
+
+bool neverOutside(const OpCall& call, const Window& w) {
+  bool pads = false;
+  for (size_t d = 0; d < w.rank(); ++d) pads |= w.before[d] || w.after[d];
+  return !pads && call.i("ceil_mode") == 0;
+}
+
+Result<TeTensors> maxPoolCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Window w, windowOf(call));
+  const te::Tensor& x = in[0];
+  bool plain = neverOutside(call, w);
+  return TeTensors{te::compute(resultShape(call), "max_pool", [&](const Array<Var>& i) {
+    Taps t = tapsOf(x, w, i);
+    Expr e = plain ? x(t.index) : ifThenElse(t.inside, x(t.index), te::lowest(x.dtype()));
+    return te::max(e, t.axes);
+  })};
+}
+
+Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Window w, windowOf(call));
+  const te::Tensor& x = in[0];
+  DType acc = computeType(x.dtype());
+  bool plain = neverOutside(call, w), include = call.i("count_include_pad") != 0;
+  te::Tensor total = te::compute(resultShape(call), "avg_pool_sum", [&](const Array<Var>& i) {
+    Taps t = tapsOf(x, w, i);
+    Expr e = castTo(acc, plain ? x(t.index) : ifThenElse(t.inside, x(t.index), constant(x.dtype(), 0)));
+    return te::sum(e, t.axes);
+  });
+  auto ceilDiv = [](const Expr& a, int64_t b) { return b == 1 ? a : floordiv(a + intImm(b - 1), b); };
+  return TeTensors{te::compute(total.shape(), "avg_pool", [&](const Array<Var>& i) {
+    Expr n = intImm(1);
+    for (size_t d = 0; d < w.rank(); ++d) {
+      if (plain) {
+        n = n * intImm(w.kernel[d]);
+        continue;
+      }
+      Expr start = Expr(i[d + 2]) * w.strides[d] - intImm(w.before[d]);
+      Expr low = intImm(include ? -w.before[d] : 0), high = include ? x.shape()[d + 2] + intImm(w.after[d]) : x.shape()[d + 2];
+      Expr last = min(ceilDiv(high - start, w.dilation[d]), intImm(w.kernel[d])), first = max(ceilDiv(low - start, w.dilation[d]), intImm(0));
+      n = n * max(last - first, intImm(0));
+    }
+    return castTo(x.dtype(), fdiv(total(exprs(i)), castTo(acc, n)));
+  })};
+}
+
+// Pairs (index, value); the first largest wins, NaN beats all.
+Combiner pairCombiner(DType t) {
+  Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
+  Expr better = Expr(x) > Expr(y);
+  if (t.isFloat()) better = logicalOr(better, logicalAnd(callIntrin(Intrin::kIsNan, x), logicalNot(callIntrin(Intrin::kIsNan, y))));
+  Expr left = logicalOr(better, logicalAnd(logicalNot(y > x), Expr(i) < Expr(j)));
+  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y}, Array<Expr>{select(left, i, j), select(left, x, y)},
+                                  Array<Expr>{intImm(INT64_MAX), te::lowest(t)});
+}
+
+// Flat index of a window's largest element: row-major, or column-major over the spatial dimensions.
+Expr flatIndex(const te::Tensor& x, const Array<Expr>& index, bool columnMajor) {
+  Expr at = index[0] * x.shape()[1] + index[1], area = intImm(1), inner = intImm(0);
+  size_t n = x.rank() - 2;
+  for (size_t d = 0; d < n; ++d) area = area * x.shape()[d + 2];
+  for (size_t d = 0; d < n; ++d) {
+    size_t k = columnMajor ? n - 1 - d : d;
+    inner = inner * x.shape()[k + 2] + index[k + 2];
+  }
+  return at * area + inner;
+}
+
+Result<TeTensors> maxIndicesCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(Window w, windowOf(call));
+  const te::Tensor& x = in[0];
+  Combiner c = pairCombiner(x.dtype());
+  auto both = te::computeMany(resultShape(call), "max_pool", [&](const Array<Var>& i) {
+    Taps t = tapsOf(x, w, i);
+    Expr value = ifThenElse(t.inside, x(t.index), te::lowest(x.dtype()));
+    Expr at = select(t.inside, flatIndex(x, t.index, call.i("storage_order") != 0), intImm(INT64_MAX));
+    return Array<Expr>{te::reduce(c, {at, value}, t.axes, 0), te::reduce(c, {at, value}, t.axes, 1)};
+  });
+  return TeTensors{both[1], both[0]};
+}
+
+// Calls f(offset, spatial position) for the cells of a window inside the input.
+void forEachTap(const Window& w, const Ints& shape, const Ints& i, FunctionRef<void(int64_t, const Ints&)> f) {
+  Ints strides = stridesOf(shape), at(w.rank());
+  forEachIndex(w.kernel, [&](const Ints& t) {
+    int64_t o = i[0] * strides[0] + i[1] * strides[1];
+    for (size_t d = 0; d < w.rank(); ++d) {
+      at[d] = i[d + 2] * w.strides[d] + t[d] * w.dilation[d] - w.before[d];
+      if (at[d] < 0 || at[d] >= shape[d + 2]) return;
+      o += at[d] * strides[d + 2];
+    }
+    f(o, at);
+  });
+}
+
+Result<HostTensors> poolEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Window w, windowOf(call));
+  bool average = call.op.name == "nn.avg_pool", include = average && call.i("count_include_pad") != 0;
+  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call)), where = TensorObject::zeros(kInt64, y->shape);
+  const Ints& shape = in[0]->shape;
+  int64_t k = 0;
+  forEachIndex(y->shape, [&](const Ints& i) {
+    double total = 0, best = -INFINITY;
+    int64_t cells = 0, bestAt = -1;
+    forEachTap(w, shape, i, [&](int64_t o, const Ints&) {
+      double v = in[0]->asDouble(o);
+      total += v;
+      ++cells;
+      if (bestAt < 0 || v > best || (std::isnan(v) && !std::isnan(best))) best = v, bestAt = o;
+    });
+    if (include) {
+      cells = 1;
+      for (size_t d = 0; d < w.rank(); ++d) {
+        int64_t inRange = 0;
+        for (int64_t t = 0; t < w.kernel[d]; ++t) inRange += i[d + 2] * w.strides[d] + t * w.dilation[d] - w.before[d] < shape[d + 2] + w.after[d];
+        cells *= inRange;
+      }
+    }
+    if (average) y->setDouble(k, total / double(cells));
+    else if (bestAt >= 0) copyElement(*y, k, *in[0], bestAt);
+    else y->dtype.isFloat() ? y->setDouble(k, -INFINITY) : y->setInt(k, minValue(y->dtype));
+    where->setInt(k++, bestAt < 0 ? INT64_MAX : bestAt);
+  });
+  if (call.op.name != "nn.max_pool_with_indices") return HostTensors{y};
+  if (call.i("storage_order") != 0) return call.unsupported("column-major indices are computed by compiled code only");
+  return HostTensors{y, where};
+}
+
+} // namespace
+
+void register_pool(OpRegistry& r) {
+  std::vector<OpAttr> attrs = {required(intsAttr("kernel")), intsAttr("strides"), intsAttr("dilation"), intsAttr("padding", "begins, then ends"),
+                               intAttr("ceil_mode", 0)};
+  r.add({.name = "nn.max_pool", .doc = "Largest element of each window. ONNX MaxPool.", .inputs = {"x"}, .attrs = attrs, .infer = poolInfer,
+         .compute = maxPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
+         .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]", "float32[1,2,9] kernel=[2] strides=[2] ceil_mode=1", "uint8[1,1,5,5]:int9 kernel=[3,3] dilation=[2,1]"}});
+  std::vector<OpAttr> average = attrs, indexed = attrs;
+  average.push_back(intAttr("count_include_pad", 0));
+  r.add({.name = "nn.avg_pool", .doc = "Mean of each window. ONNX AveragePool.", .inputs = {"x"}, .attrs = average, .infer = poolInfer,
+         .compute = avgPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
+         .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1", "float32[1,1,12] kernel=[7] strides=[3] padding=[0,3] ceil_mode=1 count_include_pad=1",
+                   "float32[1,2,6,6] kernel=[3,3] dilation=[2,2] padding=[1,1,0,0]"}});
+  indexed.push_back(intAttr("storage_order", 0));
+  r.add({.name = "nn.max_pool_with_indices", .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.", .inputs = {"x"},
+         .attrs = indexed, .infer = poolInfer, .compute = maxIndicesCompute, .eval = poolEval,
+         .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]"}});
+}
+
+} // namespace bevel::ops
