@@ -70,14 +70,20 @@ struct BlockBuilder::Impl {
     for (int i = 1; !scope().names.insert(name).second; ++i) name = base + std::to_string(i);
     return name;
   }
-  template <class T> Ref<const T> stamp(const Ref<const T>& node) { return node->origin ? node : withOrigin(node, origin); }
+  // The node with the current origin, copied as the kind it is.
+  NodeRef stamp(const NodeRef& node) {
+    if (node->origin || !origin) return node;
+    Ref<Node> copy(kindInfo(node->kind).clone(*node));
+    copy->origin = origin;
+    return copy;
+  }
 
   void bind(const GraphVar& v, const GraphExpr& value) {
-    frame().current.push_back(stamp<VarBindingNode>(make<const VarBindingNode>(v, value)));
+    frame().current.push_back(stamp(make<const VarBindingNode>(v, value)));
     bindings[v] = value;
   }
   void bindCast(const GraphVar& v, const GraphExpr& value, const Type& pattern) {
-    frame().current.push_back(stamp<MatchCastNode>(make<const MatchCastNode>(v, value, pattern)));
+    frame().current.push_back(stamp(make<const MatchCastNode>(v, value, pattern)));
     bindings[v] = value;
     bindDims(pattern, !pattern.is<ShapeTypeNode>());
   }
@@ -255,11 +261,11 @@ static Result<GraphVar> emitValue(BlockBuilder::Impl& impl, BlockBuilder& self, 
   if (parts.is<GraphIfNode>() && dimsUnknown(type)) type = instantiateUnknown(type, context.fresh);
   std::unordered_set<Var, RefHash> fresh(context.fresh.begin(), context.fresh.end());
   Type bare = fresh.empty() ? type : eraseVars(type, [&](const Var& v) { return !fresh.count(v); });
-  GraphExpr typed = impl.stamp<GraphExprNode>(withType(parts, bare));
-  bool cast = bare != type;
-  GraphVar v = impl.newVar(cast ? "" : hint, bare, output && !cast);
+  GraphExpr typed = cast<GraphExprNode>(impl.stamp(withType(parts, bare)));
+  bool casts = bare != type;
+  GraphVar v = impl.newVar(casts ? "" : hint, bare, output && !casts);
   impl.bind(v, typed);
-  if (!cast) return v;
+  if (!casts) return v;
   GraphVar known = impl.newVar(hint, type, output);
   impl.bindCast(known, v, type);
   return known;
@@ -283,7 +289,7 @@ Status BlockBuilder::emitBinding(const GraphVar& variable, const GraphExpr& valu
     if (!type || type.is<ObjectTypeNode>()) type = variable->type;
   }
   impl_->scope().names.insert(variable->name);
-  impl_->bind(variable, impl_->stamp<GraphExprNode>(withType(parts, type)));
+  impl_->bind(variable, cast<GraphExprNode>(impl_->stamp(withType(parts, type))));
   return {};
 }
 

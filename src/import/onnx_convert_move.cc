@@ -13,7 +13,8 @@ Result<Values> slice1(Node& n) {
   Ints starts = n.attrInts("starts"), ends = n.attrInts("ends"), axes = n.attrInts("axes");
   if (axes.empty())
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends))}, {{"axes", intList(axes)}});
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends)), Node::shapeArg(dims(Ints(starts.size(), 1)))},
+               {{"axes", intList(axes)}});
 }
 
 Result<Values> slice10(Node& n) {
@@ -27,12 +28,9 @@ Result<Values> slice10(Node& n) {
     if (!given) return n.unsupported("axes that only the run knows");
     axes = *given;
   }
-  Array<GraphExpr> args = {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends)};
-  if (n.has(4)) {
-    BEVEL_TRY(Array<Expr> steps, n.ints(4));
-    args.push_back(Node::shapeArg(steps));
-  }
-  return n.one("strided_slice", args, {{"axes", intList(axes)}});
+  Array<Expr> steps = dims(Ints(starts.size(), 1));
+  if (n.has(4)) { BEVEL_TRY(steps, n.ints(4)); }
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)}, {{"axes", intList(axes)}});
 }
 
 Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {

@@ -19,7 +19,7 @@ inline Result<GraphExpr> unsqueeze(Node& n, const GraphExpr& e, const Ints& axes
 }
 /// e[begin:end] on one axis.
 inline Result<GraphExpr> sliceAxis(Node& n, const GraphExpr& e, int64_t axis, const Expr& begin, const Expr& end) {
-  return n.emit("strided_slice", {e, Node::shapeArg({begin}), Node::shapeArg({end})}, {{"axes", intList({axis})}});
+  return n.emit("strided_slice", {e, Node::shapeArg({begin}), Node::shapeArg({end}), Node::shapeArg({intImm(1)})}, {{"axes", intList({axis})}});
 }
 inline Result<GraphExpr> binaryOp(Node& n, const char* op, const GraphExpr& a, const GraphExpr& b) { return n.emit(op, {a, b}); }
 inline Result<GraphExpr> unaryOp(Node& n, const char* op, const GraphExpr& a) { return n.emit(op, {a}); }

@@ -256,10 +256,8 @@ Result<Values> Importer::importBody(const GraphProto& graph, Scope& scope) {
 }
 
 Result<Expr> Importer::dimension(const Dimension& d, const std::string& hint) {
-  if (d.hasValue) {
-    if (d.value < 0) return fail(ErrorCode::kInvalid, fmt::format("dimension {} is negative", d.value));
-    return intImm(d.value);
-  }
+  if (d.hasValue && d.value >= 0) return intImm(d.value);
+  // Some exporters write -1 for an unknown dimension.
   if (d.param.empty()) return Expr(var(builder_.freshVarName(hint), kInt64));
   if (auto it = options_.dims.find(d.param); it != options_.dims.end()) return intImm(it->second);
   auto [it, added] = dims_.emplace(d.param, nullptr);
