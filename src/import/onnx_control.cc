@@ -40,6 +40,16 @@ Result<SeqExpr> branch(Node& n, const GraphProto& graph) {
   return done;
 }
 
+bool ranksDiffer(const Type& a, const Type& b) {
+  const auto *x = a.as<TensorTypeNode>(), *y = b.as<TensorTypeNode>();
+  if (x && y) return x->ndim != y->ndim;
+  const auto *s = a.as<TupleTypeNode>(), *t = b.as<TupleTypeNode>();
+  if (!s || !t || s->fields_.size() != t->fields_.size()) return false;
+  for (size_t i = 0; i < s->fields_.size(); ++i)
+    if (ranksDiffer(s->fields_[i], t->fields_[i])) return true;
+  return false;
+}
+
 Result<Values> ifNode(Node& n) {
   BEVEL_CHECK(n.require(1));
   const GraphProto *thenGraph = bodyOf(n, "then_branch"), *elseGraph = bodyOf(n, "else_branch");
@@ -52,8 +62,13 @@ Result<Values> ifNode(Node& n) {
   }
   GraphExpr condition = n.x(0);
   if (rankOf(condition) != 0) { BEVEL_TRY(condition, reshapeTo(n, condition, {})); }
+  bool maySplit = n.importer.maySplit();
   BEVEL_TRY(SeqExpr t, branch(n, *thenGraph));
   BEVEL_TRY(SeqExpr e, branch(n, *elseGraph));
+  if (maySplit && ranksDiffer(t->type, e->type)) {
+    n.importer.requestSplit();
+    return n.unsupported("branches of different rank");
+  }
   BEVEL_TRY(GraphVar v, n.builder().emitIf(condition, t, e));
   if (thenGraph->outputs.size() == 1) return Values{n.value(v)};
   return n.fields(v);

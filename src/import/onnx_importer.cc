@@ -161,33 +161,109 @@ static Value poisoned() {
   return v;
 }
 
-void Importer::importNodes(const std::vector<NodeProto>& nodes, Scope& scope) {
+// Results of a node into the scope; failures are noted and poison what the node should have given.
+void Importer::defineOutputs(const NodeProto& n, const std::string& name, Result<Values> results, Scope& scope) {
+  auto note = [&](Error e) { errors_.push_back(std::move(e).note(fmt::format("node '{}' ({})", name, n.opType))); };
+  size_t given = results ? results->size() : 0;
+  if (!results && results.error().code != ErrorCode::kUsage) note(results.error());
+  for (size_t k = 0; k < n.outputs.size(); ++k) {
+    if (n.outputs[k].empty()) continue;
+    if (scope.values.count(n.outputs[k])) note(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k])));
+    scope.values[n.outputs[k]] = k < given && (*results)[k] ? (*results)[k] : poisoned();
+    if (results && k >= given)
+      note(Error(ErrorCode::kUnsupported, fmt::format("output {} ('{}') is not supported", k, n.outputs[k])));
+  }
+}
+
+std::optional<Values> Importer::importNodes(const std::vector<NodeProto>& nodes, Scope& scope, size_t first,
+                                            const std::vector<ValueInfo>* outputs) {
   Scope* outer = std::exchange(scope_, &scope);
-  for (size_t i = 0; i < nodes.size() && errors_.size() < 100; ++i) {
+  std::optional<Values> finished;
+  for (size_t i = first; i < nodes.size() && errors_.size() < 100 && !finished; ++i) {
     const NodeProto& n = nodes[i];
     std::string name = n.name.empty() ? fmt::format("{}_{}", n.opType, i) : n.name;
     Origin before = builder_.origin();
     builder_.setOrigin(originOf(name));
-    auto results = convert(n, name, scope);
+    maySplit_ = outputs && i + 1 < nodes.size();
+    splitRequested_ = false;
+    Result<Values> results = convert(n, name, scope);
     scope_ = &scope;
+    if (std::exchange(splitRequested_, false)) {
+      results = split(nodes, i, scope, *outputs);
+      if (results) finished = std::move(*results);
+    }
     builder_.setOrigin(before);
-    size_t given = results ? results->size() : 0;
-    if (!results && results.error().code != ErrorCode::kUsage) {
-      Error e = results.error();
-      errors_.push_back(std::move(e).note(fmt::format("node '{}' ({})", name, n.opType)));
-    }
-    for (size_t k = 0; k < n.outputs.size(); ++k) {
-      if (n.outputs[k].empty()) continue;
-      if (scope.values.count(n.outputs[k]))
-        errors_.push_back(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k]))
-                              .note(fmt::format("node '{}' ({})", name, n.opType)));
-      scope.values[n.outputs[k]] = k < given && (*results)[k] ? (*results)[k] : poisoned();
-      if (results && k >= given)
-        errors_.push_back(Error(ErrorCode::kUnsupported, fmt::format("output {} ('{}') is not supported", k, n.outputs[k]))
-                              .note(fmt::format("node '{}' ({})", name, n.opType)));
-    }
+    if (!finished) defineOutputs(n, name, std::move(results), scope);
   }
   scope_ = outer;
+  return finished;
+}
+
+// One side of a split, and all nodes behind it: the body's outputs, in the current frame of the builder.
+Result<Values> Importer::splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner, const GraphProto& side,
+                                   const std::vector<ValueInfo>& outputs) {
+  const NodeProto& n = nodes[at];
+  Scope own;
+  own.parent = &inner;
+  scope_ = &inner;
+  BEVEL_TRY(Values given, importBody(side, own));
+  for (size_t o = 0; o < n.outputs.size() && o < given.size(); ++o) inner.values[n.outputs[o]] = given[o];
+  std::optional<Values> results = importNodes(nodes, inner, at + 1, &outputs);
+  scope_ = &inner;
+  if (!results) { BEVEL_TRY(results, outputsOf(outputs, inner)); }
+  return std::move(*results);
+}
+
+// if c: v = rank 2 else: v = rank 3; rest(v)      →      if c: rest(rank 2) else: rest(rank 3)
+//
+// A side on which the rest is malformed (code that the run never reaches) is dropped: the condition is then required.
+Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, Scope& scope,
+                               const std::vector<ValueInfo>& outputs) {
+  Node node(*this, nodes[at], "", 1);
+  node.inputs.push_back(lookup(nodes[at].inputs[0], scope));
+  GraphExpr condition = node.x(0);
+  if (condition->type.as<TensorTypeNode>()->ndim != 0) { BEVEL_TRY(condition, emit(opCall("reshape", {condition, Node::shapeArg({})}))); }
+  if (depth_ >= kMaxGraphDepth) return fail(ErrorCode::kUnsupported, "too many branches of different rank");
+  ++depth_;
+  const GraphProto* sides[2] = {node.attr("then_branch")->g.get(), node.attr("else_branch")->g.get()};
+  SeqExpr branches[2];
+  std::vector<Error> faults[2];
+  for (int k = 0; k < 2; ++k) {
+    size_t before = errors_.size();
+    builder_.beginBranch();
+    Scope inner;
+    inner.parent = &scope;
+    Array<GraphExpr> items;
+    auto values = splitSide(nodes, at, inner, *sides[k], outputs);
+    Status status = values ? Status{} : Status(fail(values.error()));
+    for (size_t i = 0; status && i < values->size(); ++i) {
+      auto e = materialise((*values)[i]);
+      if (e) items.push_back(*e);
+      else status = fail(e.error());
+    }
+    scope_ = &scope;
+    auto done = builder_.endBranch(items.size() == 1 ? items[0] : GraphExpr(make<const TupleNode>(items)));
+    faults[k].assign(errors_.begin() + ptrdiff_t(before), errors_.end());
+    errors_.resize(before);
+    if (!status && faults[k].empty()) faults[k].push_back(status.error());
+    if (done) branches[k] = *done;
+  }
+  --depth_;
+  if (!faults[0].empty() && !faults[1].empty()) {
+    errors_.insert(errors_.end(), faults[0].begin(), faults[0].end());
+    return fail(ErrorCode::kUsage, "");
+  }
+  if (faults[0].empty() && faults[1].empty()) {
+    BEVEL_TRY(GraphVar v, builder_.emitIf(condition, branches[0], branches[1]));
+    if (outputs.size() == 1) return Values{ofExpr(v)};
+    return node.fields(v);
+  }
+  int good = faults[0].empty() ? 0 : 1;
+  BEVEL_TRY(Array<Expr> value, intsOf(node.inputs[0]));
+  builder_.matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(dims({good == 0})), "check");
+  splitScopes_.push_back(std::make_unique<Scope>());
+  splitScopes_.back()->parent = &scope;
+  return splitSide(nodes, at, *splitScopes_.back(), *sides[good], outputs);
 }
 
 // An error of code kUsage marks a node that is skipped because its inputs failed before.
@@ -233,9 +309,9 @@ Status Importer::importInitializers(const GraphProto& graph, Scope& scope) {
   return {};
 }
 
-Result<Values> Importer::outputsOf(const GraphProto& graph, Scope& scope) {
+Result<Values> Importer::outputsOf(const std::vector<ValueInfo>& outputs, Scope& scope) {
   Values out;
-  for (const ValueInfo& o : graph.outputs) {
+  for (const ValueInfo& o : outputs) {
     Value v = lookup(o.name, scope);
     if (!v) return fail(ErrorCode::kInvalid, fmt::format("output '{}' is not defined", o.name));
     if (v->poison) return fail(ErrorCode::kUsage, "");
@@ -248,11 +324,13 @@ Result<Values> Importer::importBody(const GraphProto& graph, Scope& scope) {
   if (++depth_ > kMaxGraphDepth) return fail(ErrorCode::kInvalid, "subgraphs are nested too deep");
   Scope* outer = std::exchange(scope_, &scope);
   Status status = importInitializers(graph, scope);
-  if (status) importNodes(graph.nodes, scope);
+  std::optional<Values> finished;
+  if (status) finished = importNodes(graph.nodes, scope, 0, &graph.outputs);
   scope_ = outer;
   --depth_;
   if (!status) return fail(std::move(status.error()));
-  return outputsOf(graph, scope);
+  if (finished) return std::move(*finished);
+  return outputsOf(graph.outputs, scope);
 }
 
 Result<Expr> Importer::dimension(const Dimension& d, const std::string& hint) {
@@ -314,9 +392,7 @@ Error Importer::collected() const {
   return all;
 }
 
-Status Importer::finish(OnnxModel& out, Scope& scope) {
-  if (!errors_.empty()) return fail(collected());
-  BEVEL_TRY(Values outputs, outputsOf(model_.graph, scope));
+Status Importer::finish(OnnxModel& out, const Values& outputs) {
   if (outputs.empty()) return fail(ErrorCode::kInvalid, "the graph has no outputs");
   Array<GraphExpr> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -354,9 +430,11 @@ Result<OnnxModel> Importer::run() {
   builder_.beginFunction(options_.function, params,
                          dict({{"num_input", intImm(int64_t(params.size()))}, {"input_names", list(inputNames)},
                                {"output_names", list(outputNames)}}));
-  BEVEL_CHECK(importInitializers(model_.graph, scope));
-  importNodes(model_.graph.nodes, scope);
-  BEVEL_CHECK(finish(out, scope));
+  Result<Values> outputs = importBody(model_.graph, scope);
+  if (!errors_.empty()) return fail(collected());
+  if (!outputs) return fail(std::move(outputs.error()));
+  scope_ = &scope;
+  BEVEL_CHECK(finish(out, *outputs));
   return out;
 }
 

@@ -25,11 +25,17 @@ public:
   TensorSource& source() { return source_; }
   const OnnxOptions& options() const { return options_; }
 
-  /// Converts the nodes of a graph in a scope; failures are collected and poison their results.
-  void importNodes(const std::vector<NodeProto>& nodes, Scope& scope);
+  /// Converts nodes from `first` on in a scope; failures are collected and poison their results. With `outputs`, an If
+  /// whose branches give different ranks takes the rest of the nodes into both branches; then the outputs are returned.
+  std::optional<Values> importNodes(const std::vector<NodeProto>& nodes, Scope& scope, size_t first = 0,
+                                    const std::vector<ValueInfo>* outputs = nullptr);
   /// Initialisers, then nodes, then the graph's outputs.
   Result<Values> importBody(const GraphProto& graph, Scope& scope);
-  Result<Values> outputsOf(const GraphProto& graph, Scope& scope);
+  Result<Values> outputsOf(const std::vector<ValueInfo>& outputs, Scope& scope);
+  /// Whether an If may ask for a split (there are nodes behind it and the body's outputs are known).
+  bool maySplit() const { return maySplit_; }
+  /// Marks the failure of an If as a request to split.
+  void requestSplit() { splitRequested_ = true; }
   Value lookup(const std::string& name, const Scope& scope) const;
   Scope& scope() { return *scope_; }
   /// Makes a scope the current one and returns the one before.
@@ -58,7 +64,11 @@ private:
   Status importInitializers(const GraphProto& graph, Scope& scope);
   Status declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& params);
   Result<Expr> dimension(const Dimension& d, const std::string& hint);
-  Status finish(OnnxModel& out, Scope& scope);
+  Status finish(OnnxModel& out, const Values& outputs);
+  Result<Values> split(const std::vector<NodeProto>& nodes, size_t at, Scope& scope, const std::vector<ValueInfo>& outputs);
+  Result<Values> splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner, const GraphProto& side,
+                           const std::vector<ValueInfo>& outputs);
+  void defineOutputs(const NodeProto& node, const std::string& name, Result<Values> results, Scope& scope);
   Error collected() const;
 
   const ModelProto& model_;
@@ -70,8 +80,10 @@ private:
   std::map<std::string, Var> dims_;
   std::unordered_map<std::string, const FunctionProto*> functions_;
   std::vector<Error> errors_;
+  std::vector<std::unique_ptr<Scope>> splitScopes_;
   int64_t nodes_ = 0;
   int depth_ = 0;
+  bool maySplit_ = false, splitRequested_ = false;
 };
 
 /// A name that is an identifier of the notation.
