@@ -14,12 +14,37 @@ std::vector<std::pair<Var, Range>> enclosingRanges(const Path& path) {
   return out;
 }
 
+namespace {
+
+/// Buffers that the blocks around the loop allocate and that nothing outside of the loop touches.
+std::vector<Buffer> accessedOnlyIn(const For& loop, const Path& path) {
+  std::unordered_map<Var, Buffer, RefHash> allocated;
+  for (const PathItem& item : path.ancestors)
+    if (auto* realize = item.node.as<BlockRealizeNode>())
+      for (const Buffer& b : realize->block->allocs) allocated.emplace(b->data, b);
+  if (allocated.empty()) return {};
+  walk(path.ancestors.front().node, [&](const NodeRef& n) {
+    if (n == NodeRef(loop)) return false;
+    if (auto* load = n.as<LoadNode>()) allocated.erase(load->buffer->data);
+    if (auto* store = n.as<StoreNode>()) allocated.erase(store->buffer->data);
+    if (auto* call = n.as<CallNode>())
+      for (const NodeRef& arg : call->args)
+        if (auto* b = arg.as<BufferNode>()) allocated.erase(b->data);
+    return true;
+  });
+  std::vector<Buffer> out;
+  for (auto& [data, b] : allocated) out.push_back(b);
+  return out;
+}
+
+} // namespace
+
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle) {
   BEVEL_TRY(Path path, locate(sch, handle));
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);
-  BEVEL_CHECK(checkParallel(loop, enclosingRanges(path)));
+  BEVEL_CHECK(checkParallel(loop, enclosingRanges(path), false, accessedOnlyIn(loop, path)));
   return path;
 }
 

@@ -33,14 +33,21 @@ bool branches(const Block& b) {
   return any;
 }
 
-// Reads an axis of the result in its innermost position: vectors run across results, not along the reduction.
+// A reduction whose vectors run across results: a contraction (one operand moves along the last result axis and another
+// does not), or a window whose operands all run along it.
 bool tiled(const BlockInfo& b) {
   if (!b.reduces()) return false;
   size_t last = b.block->iters.size();
   for (size_t k = 0; k < b.block->iters.size(); ++k)
     if (!b.isReduce(k)) last = k;
   if (last == b.block->iters.size()) return false;
-  return std::any_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.linear && a.strides[last] == 1; });
+  bool moves = false, still = false, side = false;
+  for (const AccessPattern& a : b.accesses) {
+    if (a.write || !a.linear) continue;
+    (a.strides[last] == 0 ? still : moves) = true;
+    side |= a.strides[last] == 1;
+  }
+  return (moves && still) || side;
 }
 
 bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInfo>& all) {

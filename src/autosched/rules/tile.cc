@@ -141,9 +141,12 @@ bool isConstantParam(const PrimFunc& f, const Buffer& b) {
   return false;
 }
 
-// (n // columns, other dims in the order of the reduction, n % columns)
-IndexMap panelMap(const Roles& r, size_t columnDim, int64_t columns) {
+// (n // width, other dims in the order of the reduction, n % width). Panels are as wide as the tile; where the tile covers
+// all columns they are one vector wide, so that the last one is padded to a whole vector.
+IndexMap panelMap(const Roles& r, size_t columnDim, const TilePlan& plan) {
   const AccessPattern& p = *r.panel;
+  int64_t extent = r.reduction->extent(r.column);
+  int64_t columns = extent > 0 && extent <= plan.columns() ? plan.lanes : plan.columns();
   std::vector<size_t> others;
   for (size_t d = 0; d < p.dims.size(); ++d)
     if (d != columnDim) others.push_back(d);
@@ -181,7 +184,7 @@ Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const
   if (!r.scalar || !needed || !dim || !index) return std::optional<BlockRV>();
   BEVEL_TRY(BlockRV copy, sch.cacheRead(reduction, *index, "global"));
   NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
-  BEVEL_CHECK(sch.transformLayout(copy, writeBuffer(0), panelMap(r, *dim, plan.columns()), AnyArg(zero)));
+  BEVEL_CHECK(sch.transformLayout(copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)));
   if (constant) BEVEL_CHECK(sch.annotate(copy, "preproc", 1));
   return std::optional<BlockRV>(copy);
 }

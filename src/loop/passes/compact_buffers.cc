@@ -5,9 +5,10 @@
 //              for ii in 16: B[io*16 + ii] = A[io*16 + ii]           for ii in 16: B[ii] = A[io*16 + ii]
 //              for ii in 16: C[io*16 + ii] = B[io*16 + ii]           for ii in 16: C[io*16 + ii] = B[ii]
 //
-// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks
-// to a constant where one bounds its extent, else to an expression of the function's dimensions where that is
-// no larger than before. Buffers with strides, and buffers whose address is taken, stay.
+// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks to a
+// constant where one bounds its extent, else to an expression of the function's dimensions where that is no larger than
+// before. Rows of register tiles become whole vectors, so that tails need no mask inside the tile. Buffers with strides, and
+// buffers whose address is taken, stay.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/regions.h"
@@ -59,7 +60,7 @@ private:
 
   NodeRef visitAlloc(const Alloc& a) {
     BufferRegion region = touched(a);
-    if (region) shrink(a->buffer, *region);
+    if (region) shrink(a->buffer, *region, a->buffer->scope == "register" ? vectorWidth(a) : 1);
     auto copy = mutableCopy(a);
     auto it = shrunk_.find(a->buffer->data);
     if (it != shrunk_.end()) copy->buffer = it->second.buffer;
@@ -94,13 +95,32 @@ private:
     return found;
   }
 
-  void shrink(const Buffer& buffer, const BufferRegionNode& region) {
+  /// The widest vectorised loop that indexes the buffer's last dimension; 1 when none does.
+  static int64_t vectorWidth(const Alloc& a) {
+    int64_t width = 1;
+    for (const BufferAccess& x : collectAccesses(a->body)) {
+      if (!x.buffer || !x.buffer->sameAs(*a->buffer) || x.region.empty()) continue;
+      walk(a->body, [&](const NodeRef& n) {
+        const auto* f = n.as<ForNode>();
+        if (f && f->forKind == ForKind::kVectorized && usesVar(x.region.back()->min, f->var)) width = std::max(width, asConst(f->extent).value_or(1));
+        return true;
+      });
+    }
+    return width;
+  }
+
+  void shrink(const Buffer& buffer, const BufferRegionNode& region, int64_t vectorWidth) {
     Shrunk s;
     auto copy = mutableCopy(buffer);
     bool changed = false;
     for (size_t d = 0; d < buffer->rank(); ++d) {
       Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
       Expr lo = analyzer.simplify(region.region[d]->min);
+      auto whole = asConst(extent ? extent : buffer->shape[d]);
+      if (d + 1 == buffer->rank() && whole && *whole % vectorWidth != 0) {
+        lo = extent ? lo : intImm(0);
+        extent = intImm((*whole + vectorWidth - 1) / vectorWidth * vectorWidth);
+      }
       if (!extent) {
         s.mins.push_back(intImm(0));
         continue;
