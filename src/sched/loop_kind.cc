@@ -39,12 +39,12 @@ std::vector<Buffer> accessedOnlyIn(const For& loop, const Path& path) {
 
 } // namespace
 
-Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle) {
+Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allowReduction) {
   BEVEL_TRY(Path path, locate(sch, handle));
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);
-  BEVEL_CHECK(checkParallel(loop, enclosingRanges(path), false, accessedOnlyIn(loop, path)));
+  BEVEL_CHECK(checkParallel(loop, enclosingRanges(path), allowReduction, accessedOnlyIn(loop, path)));
   return path;
 }
 

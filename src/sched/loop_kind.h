@@ -7,8 +7,9 @@
 
 namespace bevel {
 
-/// A serial loop whose iterations may run in any order, or at once, with the same results. `doing` names the step in messages.
-Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV loop);
+/// A serial loop whose iterations may run in any order, or at once, with the same results. `allowReduction`: over the reals, for
+/// whoever combines the iterations' contributions.
+Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV loop, bool allowReduction = false);
 /// The loops around a path's target with their domains, outermost first.
 std::vector<std::pair<Var, Range>> enclosingRanges(const Path& path);
 void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::string& thread = "");

@@ -41,8 +41,8 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
   Schedule before = sch;
   auto vectors = [&]() -> Status {
     BEVEL_TRY(std::vector<LoopRV> parts, sch.split(loops.back(), {IntArg(), IntArg(lanes)}));
-    BEVEL_CHECK(sch.vectorize(parts[1]));
-    return {};
+    if (reduction) BEVEL_CHECK(sch.decomposeReduction(rv, parts[0]));
+    return sch.vectorize(parts[1]);
   };
   if (!vectors()) sch = before;
   return {};

@@ -89,7 +89,8 @@ Stmt Vectorizer::store(const Store& s) {
   if (!at) return nullptr;
   auto copy = mutableCopy(s);
   if (!at->dtype.isVector()) {
-    // One element for all lanes: only when every lane writes the same, once.
+    // One element for all lanes: a reduction, or every lane writes the same, once.
+    if (Stmt reduced = reduction(s, at)) return reduced;
     bool readsItself = usesVar(s->value, s->buffer->data);
     if (readsItself || varies(s->value) || mask()) return nullptr;
     copy->value = expr(s->value);

@@ -22,6 +22,7 @@ private:
   // Statements; null: no vector form.
   Stmt stmt(const Stmt& s);
   Stmt store(const Store& s);
+  Stmt reduction(const Store& s, const Expr& at); // into one element that all lanes share
   Stmt seqOf(const Seq& s);
   Stmt ifOf(const If& s);
   Stmt forOf(const For& s);

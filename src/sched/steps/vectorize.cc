@@ -7,7 +7,8 @@ namespace bevel::steps {
 constexpr StepDoc kDoc = {
     R"(Runs the iterations of a loop as the lanes of vectors.
 
-The extent must be a constant. Refused like `parallel` where iterations depend on each other, and where the loop holds a loop whose
+The extent must be a constant. Refused like `parallel` where iterations depend on each other, except for sums, products, minima and
+maxima without init (decompose_reduction first): their lanes are combined at the end of each vector. Refused where the loop holds a loop whose
 range depends on it, or a while loop: the lanes would run different numbers of iterations.)",
     R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -50,8 +51,29 @@ static Status checkUniform(const For& loop) {
   return status;
 }
 
+/// Whether every block under the loop that reduces over it has the form `B[i] = op(B[i], value)` of a vector reduction.
+static bool reducesByLanes(const For& loop) {
+  bool ok = true;
+  for (const BlockRealize& r : blocksUnder(loop->body)) {
+    bool bound = false;
+    for (size_t i = 0; i < r->values.size(); ++i)
+      bound |= r->block->iters[i]->type == IterType::kReduce && usesVar(r->values[i], loop->var);
+    if (!bound) continue;
+    auto* store = r->block->body.as<StoreNode>();
+    auto* value = store ? store->value.as<BinaryNode>() : nullptr;
+    bool op = value && (value->op == BinaryOp::kAdd || value->op == BinaryOp::kMul || value->op == BinaryOp::kMin || value->op == BinaryOp::kMax);
+    auto own = [&](const Expr& e) {
+      auto* l = e.as<LoadNode>();
+      return l && l->buffer->data == store->buffer->data && same(list(Array<NodeRef>(l->indices)), list(Array<NodeRef>(store->indices)));
+    };
+    ok &= op && !r->block->init && (own(value->a) || own(value->b));
+  }
+  return ok;
+}
+
 static Result<Path> check(const Schedule& sch, const Vectorize& s) {
-  BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
+  BEVEL_TRY(Path found, locate(sch, s.loop));
+  BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop, reducesByLanes(loopAt(found))));
   const For loop = loopAt(path);
   if (!asConst(loop->extent)) return illegal("the extent of " + quoted(loop) + " is not a constant");
   if (*asConst(loop->extent) > 1024) return illegal("a vector of more than 1024 lanes");
