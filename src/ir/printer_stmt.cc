@@ -273,12 +273,14 @@ void Printer::blockBuffers(const BlockNode& block) {
 
 void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
   if (predicate && !isConst(predicate, 1)) line("T.where("), expr(predicate), put(")");
-  bool ownFirst = false; // regions that name the block's own buffers come after those
-  for (const auto* list : {&block.reads, &block.writes})
-    for (const BufferRegion& r : *list) {
-      for (const Buffer& b : block.allocs) ownFirst |= usesVar(r, b->data);
-      for (const MatchBuffer& m : block.matches) ownFirst |= usesVar(r, m->buffer->data);
-    }
+  std::vector<NodeRef> uses(block.reads.begin(), block.reads.end());
+  uses.insert(uses.end(), block.writes.begin(), block.writes.end());
+  if (block.annotations) uses.push_back(block.annotations);
+  bool ownFirst = false; // what names the block's own buffers comes after those
+  for (const NodeRef& use : uses) {
+    for (const Buffer& b : block.allocs) ownFirst |= usesVar(use, b->data);
+    for (const MatchBuffer& m : block.matches) ownFirst |= usesVar(use, m->buffer->data);
+  }
   if (ownFirst) blockBuffers(block);
   line("T.reads("), commaList(block.reads, [&](const BufferRegion& r) { region(*r); }), put(")");
   line("T.writes("), commaList(block.writes, [&](const BufferRegion& r) { region(*r); }), put(")");
