@@ -25,7 +25,8 @@ set(CMAKE_COLOR_DIAGNOSTICS ON)
 find_program(BEVEL_CCACHE ccache)
 if(BEVEL_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER "${BEVEL_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${BEVEL_CCACHE}")
+  # Precompiled headers are cached only when told that macros and times in them do not matter.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env "CCACHE_SLOPPINESS=pch_defines,time_macros" "${BEVEL_CCACHE}")
 endif()
 
 find_program(BEVEL_MOLD mold)
