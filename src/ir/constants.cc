@@ -251,8 +251,11 @@ Status writeModule(const std::string& path, const Module& module) {
 }
 
 Result<Module> readModule(const std::string& path) {
+  return readModule(path, ParseOptions());
+}
+
+Result<Module> readModule(const std::string& path, ParseOptions options) {
   BEVEL_TRY(std::string text, readFile(path));
-  ParseOptions options;
   options.file = path;
   std::error_code ignored;
   std::string beside = constantsPath(path);

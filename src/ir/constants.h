@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/parser.h"
 
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ Result<Safetensors> readSafetensors(const std::string& path);
 Status writeModule(const std::string& path, const Module& module);
 /// Reads such a text with its constants.
 Result<Module> readModule(const std::string& path);
+/// The same with what the parser may ask for (types and attributes of operators).
+Result<Module> readModule(const std::string& path, ParseOptions options);
 /// "dir/name.txt" → "dir/name.safetensors".
 std::string constantsPath(const std::string& textPath);
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "ir/build.h"
 #include "ir/constants.h"
-#include "ir/parser.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "ir/verify.h"
@@ -56,15 +55,6 @@ Status dump(const PassOptions& options, size_t index, const std::string& name, c
   return writeModule(fmt::format("{}/{:02}_{}.txt", options.dumpDir, index, name), m);
 }
 
-/// Well formed, and (in debug builds) exact as text.
-Status check(const Module& m) {
-  BEVEL_CHECK(verify(m));
-#ifndef NDEBUG
-  BEVEL_CHECK(checkRoundTrip(m));
-#endif
-  return {};
-}
-
 void show(const PassOptions& options, const std::string& title, const Module& m) {
   std::string text = print(m);
   if (options.print) return options.print(title, text);
@@ -110,7 +100,7 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
     return fail(unknownPass(passes, options.stopAfter));
   BEVEL_CHECK(dump(options, 0, "input", module));
   if (options.verifyEach)
-    if (auto ok = check(module); !ok)
+    if (auto ok = verify(module); !ok)
       return fail(std::move(ok.error()).note("in the input, before any pass"));
   size_t index = 0;
   for (const Pass& pass : passes) {
@@ -128,7 +118,7 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
       if (options.timings) options.timings->push_back({pass.name, seconds, changed});
       if (options.printChanged && changed) show(options, "after " + pass.name, module);
       if (options.verifyEach)
-        if (auto ok = check(module); !ok)
+        if (auto ok = verify(module); !ok)
           return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
       BEVEL_CHECK(dump(options, index, pass.name, module));
     }

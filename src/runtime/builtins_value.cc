@@ -183,6 +183,18 @@ static Status expect(Call& call) {
   return call.result(std::move(value));
 }
 
+/// vm.check_equal(a, b, text)
+static Status checkEqual(Call& call) {
+  int64_t a, b;
+  BEVEL_RT_TRY(call.checkCount(3));
+  BEVEL_RT_TRY(call.integer(0, &a));
+  BEVEL_RT_TRY(call.integer(1, &b));
+  if (a == b) return BEVEL_OK;
+  Value text = call.value(2);
+  return fail(BEVEL_ERROR_REFUSED, "%s: %lld is not %lld", text.string() ? text.string()->text.c_str() : "a check",
+              static_cast<long long>(a), static_cast<long long>(b));
+}
+
 /// vm.fail(text)
 static Status failRun(Call& call) {
   BEVEL_RT_TRY(call.checkCount(1));
@@ -213,6 +225,7 @@ std::span<const BuiltinEntry> valueBuiltins() {
       {"vm.check_list", checkList},
       {"vm.is_none", isNone},
       {"vm.expect", expect},
+      {"vm.check_equal", checkEqual},
       {"vm.fail", failRun},
   };
   return kTable;

@@ -199,30 +199,6 @@ bool isParameter(const PrimFunc& f, const Buffer& buffer) {
   return std::ranges::any_of(f->buffers.raw(), [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
 }
 
-namespace {
-void collectConjuncts(const Expr& e, std::vector<Expr>& out) {
-  auto* b = e.as<BinaryNode>();
-  if (b && b->op == BinaryOp::kAnd) {
-    collectConjuncts(b->a, out);
-    collectConjuncts(b->b, out);
-  } else if (!isConst(e, 1)) {
-    out.push_back(e);
-  }
-}
-} // namespace
-
-std::vector<Expr> conjuncts(const Expr& condition) {
-  std::vector<Expr> out;
-  collectConjuncts(condition, out);
-  return out;
-}
-
-Expr conjunction(const std::vector<Expr>& conditions) {
-  Expr out = boolImm(true);
-  for (const Expr& c : conditions) out = logicalAnd(out, c);
-  return out;
-}
-
 std::string quoted(const BlockNode& block) { return "block " + block.name; }
 std::string quoted(const For& loop) { return "loop " + loop->var->name; }
 

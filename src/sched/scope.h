@@ -2,6 +2,7 @@
 // of the loops, and the properties of blocks that legality rests on.
 #pragma once
 
+#include "loop/passes/context.h"
 #include "arith/analyzer.h"
 #include "sched/schedule.h"
 #include "sched/tree.h"
@@ -69,9 +70,6 @@ bool hasReduceAxes(const BlockNode& block);
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg);
 /// True for buffers that the caller of the function sees.
 bool isParameter(const PrimFunc& f, const Buffer& buffer);
-/// Conjuncts of a condition; none for true.
-std::vector<Expr> conjuncts(const Expr& condition);
-Expr conjunction(const std::vector<Expr>& conditions);
 
 /// The block's name for messages.
 std::string quoted(const BlockNode& block);

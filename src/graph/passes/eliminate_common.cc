@@ -24,6 +24,7 @@ public:
 
 protected:
   Status visitBinding(const VarBinding& b) override {
+    if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
     GraphExpr value = visitExpr(b->value);
     if (!value || !isPureCall(value)) return ExprMutator::visitBinding(b);
     auto [it, fresh] = seen_.emplace(value, b->var);

@@ -19,6 +19,7 @@ public:
 
 protected:
   Status visitBinding(const VarBinding& b) override {
+    if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
     GraphExpr value = visitExpr(b->value);
     GraphExpr folded = value ? fold(value) : nullptr;
     if (!folded) return ExprMutator::visitBinding(b);

@@ -66,7 +66,8 @@ enum {
  *   vm.list_insert(list, x, i)  vm.list_erase(list, i)   a new list; i: integer, negative from the end
  *   vm.stack(list, dtype, dims…)       tensor [length, dims…] of a list of tensors; dims are used when it is
  * empty vm.is_none(x)  vm.expect(x)        optional values; expect refuses none vm.fail(text) the run fails
- * with this message */
+ * with this message
+ *   vm.check_equal(a, b, text)         the run fails with this message where integers differ */
 enum {
   BEVEL_DIM_ANY = 0,       /* value ignored */
   BEVEL_DIM_EQUAL = 1,     /* must be value */

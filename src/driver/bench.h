@@ -1,0 +1,25 @@
+// Profiles of a run against the machine's roofline.
+#pragma once
+
+#include "driver/session.h"
+
+namespace bevel {
+
+/// What the machine can do, measured in a fraction of a second.
+struct Machine {
+  double gflops = 0; // fp32 multiply-adds in vector registers
+  double gbytes = 0; // streaming reads from memory, GB/s
+};
+Machine measureMachine(int threads);
+
+/// Time of a kernel (or run-time function) over all its calls in one run of the model.
+struct KernelTime {
+  std::string name, nodes;
+  uint64_t calls = 0;                           // a run
+  double ms = 0, percent = 0;                   // of one run
+  double gflops = -1, gbytes = -1, roofline = -1; // negative: unknown
+};
+/// The profile of `runs` runs, slowest first. Calls of one kernel for the same nodes are one row.
+Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs, const Machine& machine);
+
+} // namespace bevel

@@ -1,0 +1,67 @@
+// bevel ops: the operators there are, and which ONNX operators import.
+#include "driver/commands.h"
+
+#include "graph/op.h"
+#include "import/onnx.h"
+#include "ops/ops.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace bevel {
+namespace {
+
+using nlohmann::json;
+
+struct OpsFlags {
+  bool json = false, onnx = false;
+  std::string filter;
+};
+
+std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Status run(const OpsFlags& f) {
+  registerOps();
+  auto wanted = [&](const std::string& name) { return f.filter.empty() || name.find(f.filter) != std::string::npos; };
+  json ops = json::array(), onnx = json::array();
+  for (const Op* op : OpRegistry::global().all()) {
+    if (!wanted(op->name)) continue;
+    const char* kind = !op->packed.empty() ? "run-time function" : op->compute ? "tensor expression" : op->decompose ? "composite" : "virtual machine";
+    ops.push_back({{"name", op->name}, {"doc", op->doc}, {"kind", kind}});
+  }
+  for (const auto& [name, versions] : onnxOperators())
+    if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});
+  if (f.json) {
+    fmt::print("{}\n", json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
+    return {};
+  }
+  if (!f.onnx) {
+    for (const json& op : ops) fmt::print("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(), firstLine(op["doc"].get<std::string>()));
+    fmt::print("{} operators\n", ops.size());
+    return {};
+  }
+  for (const json& row : onnx) {
+    std::string versions;
+    for (const json& v : row["versions"]) versions += (versions.empty() ? "" : ", ") + std::to_string(v.get<int>());
+    fmt::print("{:36} {}\n", row["name"].get<std::string>(), versions);
+  }
+  fmt::print("{} ONNX operators\n", onnx.size());
+  return {};
+}
+
+} // namespace
+
+void addOps(CLI::App& app, Command& command) {
+  auto flags = std::make_shared<OpsFlags>();
+  CLI::App* c = app.add_subcommand("ops", "List the operators, or the ONNX operators that import");
+  c->add_option("FILTER", flags->filter, "Part of a name");
+  c->add_flag("--onnx", flags->onnx, "ONNX operators with the opset versions at which their meaning changes");
+  c->add_flag("--json", flags->json, "Print both as JSON");
+  c->callback([flags, &command] {
+    command.json = flags->json;
+    command.action = [flags] { return run(*flags); };
+  });
+}
+
+} // namespace bevel

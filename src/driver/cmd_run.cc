@@ -1,0 +1,228 @@
+// bevel run: compiles a model in memory and runs it once.
+#include "driver/commands.h"
+#include "driver/host_kernel.h"
+#include "driver/session.h"
+
+#include "base/stack.h"
+#include "ir/build.h"
+#include "loop/interpreter.h"
+#include "loop/kernel_signature.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+struct RunFlags {
+  BuildFlags build;
+  std::string model, inputDir, outputDir, function;
+  std::vector<std::string> inputs;
+  int64_t random = -1;
+  int threads = 0;
+  bool npy = false, interpret = false;
+};
+
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// A file of the input folder by number: `.pb` first, `.npy` else; "" when there is neither.
+std::string inputFile(const RunFlags& f, size_t i) {
+  for (const char* end : {"pb", "npy"})
+    if (std::string path = fmt::format("{}/input_{}.{}", f.inputDir, i, end); exists(path)) return path;
+  return "";
+}
+
+Result<HostValue> readValue(const std::string& path, int32_t kind) {
+  if (path.ends_with(".pb")) return readPb(path, kind);
+  HostValue out;
+  BEVEL_TRY(out.tensor, readNpy(path));
+  return out;
+}
+
+Status makeFolder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail(ErrorCode::kIo, fmt::format("cannot make the folder '{}': {}", folder, error.message()));
+  return {};
+}
+
+std::string summary(const HostValue& v) {
+  if (v.isNone()) return "none";
+  if (v.isList) return fmt::format("list of {}", v.items.size());
+  const TensorObject& t = *v.tensor;
+  std::string shape, values;
+  for (int64_t d : t.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
+  for (int64_t i = 0; i < std::min<int64_t>(t.size(), 8); ++i) {
+    if (i) values += ", ";
+    if (t.dtype.isString()) values += '"' + t.strings[size_t(i)] + '"';
+    else if (t.dtype.isFloat()) values += fmt::format("{:.6g}", t.asDouble(i));
+    else if (t.dtype.code == TypeCode::kComplex) values += "…";
+    else values += std::to_string(t.asInt(i));
+  }
+  return fmt::format("{}[{}] = {}{}", t.dtype.str(), shape, values, t.size() > 8 ? ", …" : "");
+}
+
+Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {
+  if (f.outputDir.empty()) {
+    fmt::print("{}: {}\n", p.name, summary(value));
+    return {};
+  }
+  std::string stem = fmt::format("{}/output_{}", f.outputDir, i);
+  int32_t kind = p.kind == BEVEL_PARAM_ANY ? value.isList ? BEVEL_PARAM_LIST : value.isNone() ? BEVEL_PARAM_OPTIONAL : BEVEL_PARAM_TENSOR : p.kind;
+  BEVEL_CHECK(writePb(stem + ".pb", value, kind, p.name));
+  if (f.npy && value.tensor && !value.tensor->dtype.isString()) return writeNpy(stem + ".npy", *value.tensor);
+  return {};
+}
+
+// Inputs of the folder and the command line.
+Status setInputs(Session& session, const RunFlags& f, const GraphInputs& graph) {
+  if (!f.inputDir.empty()) {
+    size_t count = graph.names.empty() ? session.inputs().size() : graph.names.size();
+    for (size_t i = 0; i < count; ++i) {
+      std::string path = inputFile(f, i);
+      if (path.empty()) continue;
+      size_t index = i;
+      if (!graph.names.empty()) {
+        BEVEL_TRY(index, session.inputIndex(graph.names[i]));
+      }
+      BEVEL_TRY(HostValue value, readValue(path, session.inputs()[index].kind));
+      BEVEL_CHECK(session.setInput(index, value));
+    }
+  }
+  for (const std::string& text : f.inputs) {
+    BEVEL_TRY(auto pair, keyValue(text, "--input"));
+    BEVEL_TRY(size_t index, session.inputIndex(pair.first));
+    BEVEL_TRY(HostValue value, readValue(pair.second, session.inputs()[index].kind));
+    BEVEL_CHECK(session.setInput(index, value));
+  }
+  return {};
+}
+
+// ONNX inputs with initialisers for which a file is given.
+std::vector<std::string> overriddenInputs(const RunFlags& f, const GraphInputs& graph) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < graph.names.size(); ++i) {
+    bool named = false;
+    for (const std::string& text : f.inputs) named |= text.starts_with(graph.names[i] + "=");
+    if (graph.initialised[i] && (named || (!f.inputDir.empty() && !inputFile(f, i).empty()))) out.push_back(graph.names[i]);
+  }
+  return out;
+}
+
+Status runGraph(const Module& module, const std::string& main, const RunFlags& f, BuildOptions options, const GraphInputs& graph) {
+  if (f.interpret) return fail(ErrorCode::kUnsupported, "--interpret runs tensor programs; this is a graph function");
+  BEVEL_TRY(Compiled compiled, compileModule(module, options, main));
+  if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
+  BEVEL_TRY(auto program, load(compiled));
+  BEVEL_TRY(auto session, Session::create(program, f.threads));
+  BEVEL_CHECK(setInputs(*session, f, graph));
+  if (f.random >= 0) BEVEL_CHECK(session->setRandom(uint64_t(f.random), options.dims));
+  clearProgress();
+  BEVEL_CHECK(session->run());
+  for (size_t i = 0; i < session->outputs().size(); ++i) {
+    BEVEL_TRY(HostValue value, session->output(i));
+    BEVEL_CHECK(writeOutput(f, i, session->outputs()[i], value));
+  }
+  return {};
+}
+
+// Tensors for the buffer parameters of a tensor program.
+Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& f, const RunFlags& flags) {
+  std::vector<Ref<TensorObject>> out;
+  uint64_t state = uint64_t(std::max<int64_t>(flags.random, 0)) + 1;
+  for (const Buffer& b : f->buffers) {
+    if (!b) continue;
+    std::string path = flags.inputDir.empty() ? "" : fmt::format("{}/input_{}.npy", flags.inputDir, out.size());
+    Tensor given;
+    for (const std::string& text : flags.inputs) {
+      BEVEL_TRY(auto pair, keyValue(text, "--input"));
+      if (pair.first == b->name) path = pair.second;
+    }
+    if (!path.empty() && exists(path)) {
+      BEVEL_TRY(given, readNpy(path));
+    } else {
+      auto shape = constDims(b->shape);
+      if (!shape) return fail(ErrorCode::kUsage, fmt::format("parameter '{}' has symbolic dimensions: give it by --input or --input-dir", b->name));
+      BEVEL_TRY(int64_t count, elementCount(*shape));
+      (void)count;
+      given = flags.random >= 0 ? randomTensor(b->dtype, *shape, state) : Tensor(TensorObject::zeros(b->dtype, *shape));
+    }
+    if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
+      return fail(ErrorCode::kInvalid, fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(), b->shape.size(),
+                                                   given->dtype.str(), given->shape.size()));
+    auto own = TensorObject::zeros(given->dtype, given->shape);
+    if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
+    out.push_back(own);
+  }
+  return out;
+}
+
+Status runProgram(const Module& module, const std::string& name, const RunFlags& f, const BuildOptions& options) {
+  PrimFunc program = cast<PrimFuncNode>(module->find(name));
+  if (!options.scheduleFile.empty() || options.optimize) {
+    PipelineContext context;
+    context.target = options.target;
+    context.threads = options.threads;
+    context.optimize = options.optimize;
+    context.scheduleFile = options.scheduleFile;
+    auto only = make<ModuleNode>();
+    only->names.push_back(make<const GlobalVarNode>(name));
+    only->functions.push_back(program);
+    BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only)));
+    program = cast<PrimFuncNode>(scheduled->find(name));
+  }
+  BEVEL_TRY(auto tensors, programTensors(program, f));
+  if (f.interpret) {
+    Status ran;
+    withLargeStack([&] { ran = interpret(program, tensors); });
+    BEVEL_CHECK(ran);
+  } else {
+    BEVEL_TRY(auto kernels, HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
+    BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!f.outputDir.empty()) BEVEL_CHECK(writeNpy(fmt::format("{}/output_{}.npy", f.outputDir, i), *tensors[i]));
+    else fmt::print("{}: {}\n", program->buffers[kernelBuffers(program)[i]]->name, summary({tensors[i], false, {}}));
+  }
+  return {};
+}
+
+Status run(const RunFlags& f) {
+  BEVEL_TRY(BuildOptions options, buildOptions(f.build));
+  if (!f.outputDir.empty()) BEVEL_CHECK(makeFolder(f.outputDir));
+  if (!f.inputDir.empty() && !exists(f.inputDir)) return fail(Error(ErrorCode::kIo, "there is no such folder").in(f.inputDir));
+  BEVEL_TRY(GraphInputs graph, onnxGraphInputs(f.model));
+  options.overridden = overriddenInputs(f, graph);
+  BEVEL_TRY(Module module, readModel(f.model, options));
+  std::string name = f.function;
+  if (name.empty()) name = module->find("main") ? "main" : module->names.empty() ? "" : module->names[0]->name;
+  GraphExpr function = name.empty() ? nullptr : module->find(name);
+  if (!function) return fail(Error(ErrorCode::kUsage, fmt::format("there is no function '{}'", name)).in(f.model));
+  if (function.is<PrimFuncNode>()) return runProgram(module, name, f, options);
+  return runGraph(module, name, f, options, graph);
+}
+
+} // namespace
+
+void addRun(CLI::App& app, Command& command) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* c = app.add_subcommand("run", "Compile a model in memory and run it once");
+  c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
+  c->add_option("--input", flags->inputs, "A NumPy file for an input, NAME=FILE.npy; may be repeated")->type_name("NAME=FILE");
+  c->add_option("--input-dir", flags->inputDir, "Folder with input_<i>.pb (ONNX test data) or input_<i>.npy; i counts the graph's inputs")->type_name("DIR");
+  c->add_option("--output-dir", flags->outputDir, "Folder for output_<i>.pb; without it outputs are shown in short")->type_name("DIR");
+  c->add_flag("--npy", flags->npy, "Write output_<i>.npy too");
+  c->add_option("--random", flags->random, "Pseudo-random values from this seed for inputs that are not given")->type_name("SEED")->check(CLI::NonNegativeNumber);
+  c->add_option("--threads", flags->threads, "Threads that run the model (default: all processors)")->check(CLI::Range(0, 1024));
+  c->add_option("--function", flags->function, "Function of a text module to run (default: main)")->type_name("NAME");
+  c->add_flag("--interpret", flags->interpret, "Run a tensor program by the reference interpreter");
+  addBuildFlags(*c, flags->build);
+  c->callback([flags, &command] { command.action = [flags] { return run(*flags); }; });
+}
+
+} // namespace bevel

@@ -1,0 +1,54 @@
+// The commands of the tool, one file each.
+#pragma once
+
+#include "driver/compile.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace bevel {
+
+/// What the chosen command does. `json`: errors are printed as JSON too.
+struct Command {
+  std::function<Status()> action;
+  bool json = false;
+};
+
+void addRun(CLI::App& app, Command& command);
+void addCompile(CLI::App& app, Command& command);
+void addBench(CLI::App& app, Command& command);
+void addOpt(CLI::App& app, Command& command);
+void addInspect(CLI::App& app, Command& command);
+void addExplain(CLI::App& app, Command& command);
+void addOps(CLI::App& app, Command& command);
+
+/// Options that every compiling command has.
+struct BuildFlags {
+  std::string target = "host", dumpDir, schedule;
+  int compileThreads = 0;
+  bool noOpt = false, fastMath = false, noCache = false, timings = false;
+  std::vector<std::string> dims, shapes; // NAME=VALUE
+};
+void addBuildFlags(CLI::App& command, BuildFlags& flags);
+Result<BuildOptions> buildOptions(const BuildFlags& flags);
+
+/// "name=rest" split at the first '='.
+Result<std::pair<std::string, std::string>> keyValue(const std::string& text, const char* option);
+/// A line on standard error that replaces itself, when that is a terminal.
+std::function<void(const std::string&, size_t, size_t)> progressLine();
+void clearProgress();
+
+/// Names of an ONNX model's inputs as in the file, initialisers among them included; empty for other files.
+struct GraphInputs {
+  std::vector<std::string> names;
+  std::vector<bool> initialised;
+};
+Result<GraphInputs> onnxGraphInputs(const std::string& path);
+bool isOnnxPath(const std::string& path);
+
+} // namespace bevel

@@ -1,0 +1,205 @@
+// See compile.h.
+#include "driver/compile.h"
+
+#include "arith/analyzer.h"
+#include "base/parallel.h"
+#include "base/stack.h"
+#include "codegen/cache.h"
+#include "driver/dump.h"
+#include "graph/infer.h"
+#include "import/onnx.h"
+#include "ir/constants.h"
+#include "ir/verify.h"
+#include "loop/lower.h"
+#include "ops/ops.h"
+
+#include <atomic>
+#include <chrono>
+#include <fmt/format.h>
+#include <mutex>
+#include <new>
+
+namespace bevel {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+bool endsWith(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && std::string_view(text).substr(text.size() - end.size()) == end;
+}
+
+void tell(const BuildOptions& o, const std::string& stage, size_t done = 0, size_t total = 0) {
+  if (o.progress) o.progress(stage, done, total);
+}
+
+Module withFirst(const Module& module, const std::string& main) {
+  GraphExpr f = main.empty() ? nullptr : module->find(main);
+  if (!f) return module;
+  auto out = make<ModuleNode>();
+  out->attrs = module->attrs;
+  out->names.push_back(make<const GlobalVarNode>(main, f->type));
+  out->functions.push_back(f);
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    if (module->names[i]->name == main) continue;
+    out->names.push_back(module->names[i]);
+    out->functions.push_back(module->functions[i]);
+  }
+  return Module(out);
+}
+
+// Tensor programs as flat loops, on several threads.
+Result<Module> lowerAll(const Module& module, const BuildOptions& o) {
+  std::vector<size_t> programs;
+  for (size_t i = 0; i < module->functions.size(); ++i)
+    if (module->functions[i].is<PrimFuncNode>()) programs.push_back(i);
+  std::vector<Result<PrimFunc>> lowered(programs.size(), fail(ErrorCode::kInternal, "not run"));
+  std::atomic<size_t> done = 0;
+  std::mutex mutex;
+  parallelFor(programs.size(), o.threads, [&](size_t k) {
+    lowered[k] = lower(cast<PrimFuncNode>(module->functions[programs[k]]), o.target);
+    std::lock_guard lock(mutex);
+    tell(o, "lowering", ++done, programs.size());
+  });
+  auto out = mutableCopy(module);
+  for (size_t k = 0; k < programs.size(); ++k) {
+    if (!lowered[k]) return fail(std::move(lowered[k].error()).note("while lowering '" + module->names[programs[k]]->name + "'"));
+    out->functions.set(programs[k], *lowered[k]);
+  }
+  return Module(out);
+}
+
+Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const std::string& main) {
+  double begin = now();
+  Compiled out;
+  out.target = o.target;
+  out.options = o;
+  PipelineContext context;
+  context.target = o.target;
+  context.threads = o.threads;
+  context.optimize = o.optimize;
+  context.fastMath = o.fastMath;
+  context.useCache = o.useCache;
+  context.scheduleFile = o.scheduleFile;
+  Dumper dumper(o.dumpDir);
+  Module m = withFirst(module, main);
+  BEVEL_CHECK(dumper.stage("input", m));
+  std::vector<Pass> passes = compilePasses(context);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    tell(o, passes[i].name, i, passes.size());
+    double start = now();
+    auto next = passes[i].run(m);
+    if (!next) return fail(std::move(next.error()).note("in pass '" + passes[i].name + "'"));
+    out.timings.push_back({passes[i].name, now() - start, !(*next == m)});
+    m = std::move(*next);
+    BEVEL_CHECK(dumper.stage(passes[i].name, m));
+  }
+  out.module = m;
+  double start = now();
+  BEVEL_TRY(Module lowered, lowerAll(m, o));
+  out.timings.push_back({"lower", now() - start, true});
+  BEVEL_CHECK(dumper.stage("lower", lowered));
+  start = now();
+  BEVEL_TRY(out.program, emitVm(lowered, o.target));
+  out.timings.push_back({"emit_vm", now() - start, true});
+  out.schedules = std::move(context.schedules);
+  out.seconds = now() - begin;
+  return out;
+}
+
+// A text module; what it leaves out about operators is looked up.
+Result<Module> readText(const std::string& path) {
+  ParseOptions options;
+  options.inferType = [](const GraphExpr& value) -> Type {
+    Analyzer analyzer;
+    InferContext context(analyzer);
+    auto type = inferType(value, nullptr, context);
+    return type ? *type : Type();
+  };
+  options.attributeAt = [](std::string_view name, size_t i) -> std::string {
+    const Op* op = findOp(name);
+    if (!op || i < op->inputs.size() || i - op->inputs.size() >= op->attrs.size()) return "";
+    bool variadic = !op->inputs.empty() && op->inputs.back().kind == InputKind::kVariadic;
+    return variadic ? "" : op->attrs[i - op->inputs.size()].name;
+  };
+  return readModule(path, std::move(options));
+}
+
+} // namespace
+
+Result<Compiled> compileModule(const Module& module, const BuildOptions& options, const std::string& main) {
+  registerOps();
+  Result<Compiled> out = fail(ErrorCode::kInternal, "not run");
+  withLargeStack([&] { out = compileHere(module, options, main); });
+  return out;
+}
+
+Result<Module> readModel(const std::string& path, const BuildOptions& o) {
+  registerOps();
+  tell(o, "reading " + path);
+  Result<Module> out = fail(ErrorCode::kInternal, "not run");
+  withLargeStack([&] {
+    if (endsWith(path, ".py") || endsWith(path, ".bvl") || endsWith(path, ".txt")) {
+      out = readText(path);
+      return;
+    }
+    OnnxOptions import;
+    import.dims = o.dims;
+    import.shapes = o.shapes;
+    import.overridden = o.overridden;
+    auto model = importOnnx(path, import);
+    if (model) out = model->module;
+    else out = fail(std::move(model.error()));
+  });
+  return out;
+}
+
+Result<Compiled> compileFile(const std::string& path, const BuildOptions& options) {
+  BEVEL_TRY(Module module, readModel(path, options));
+  return compileModule(module, options, module->find("main") ? "main" : "");
+}
+
+Error runtimeError(int32_t status) {
+  ErrorCode code = ErrorCode::kInternal;
+  if (status == BEVEL_ERROR_REFUSED || status == BEVEL_ERROR_MISSING) code = ErrorCode::kInvalid;
+  if (status == BEVEL_ERROR_USAGE) code = ErrorCode::kUsage;
+  return Error(code, bevel_last_error());
+}
+
+Executable::~Executable() {
+  if (model_) bevel_model_release(model_);
+  if (weights_) ::operator delete(weights_, std::align_val_t(64));
+}
+
+Result<std::shared_ptr<Executable>> load(Compiled& compiled) {
+  double begin = now();
+  CompileOptions options;
+  options.threads = compiled.options.threads;
+  options.useCache = compiled.options.useCache;
+  options.debugInfo = compiled.options.debugInfo;
+  tell(compiled.options, "machine code", 0, compiled.program.kernels.size());
+  std::shared_ptr<Executable> out(new Executable());
+  if (!compiled.program.kernels.empty()) {
+    BEVEL_TRY(out->code_, compileJit(compiled.program.kernels, compiled.target, options, &compiled.kernels));
+  }
+  for (const KernelSource& k : compiled.program.kernels) {
+    out->entries_.push_back(out->code_->kernel(k.name));
+    if (!out->entries_.back()) return fail(ErrorCode::kInternal, "kernel '" + k.name + "' was not linked");
+  }
+  ImageBuilder& image = *compiled.program.image;
+  out->block_ = image.finish();
+  uint64_t bytes = image.weightsSize();
+  if (bytes) {
+    out->weights_ = ::operator new(bytes, std::align_val_t(64), std::nothrow);
+    if (!out->weights_) return fail(ErrorCode::kIo, fmt::format("no memory for {} bytes of weights", bytes));
+    image.copyWeights(out->weights_);
+  }
+  out->image_ = {sizeof(bevel_image), uint32_t(out->entries_.size()), out->block_.data(), out->block_.size() * 8, out->entries_.data(), out->weights_, bytes, nullptr};
+  int32_t status = bevel_model_from_image(&out->image_, nullptr, &out->model_);
+  if (status) return fail(runtimeError(status));
+  compiled.program.keep.clear(); // the weights are in the block now
+  compiled.module = nullptr;
+  compiled.seconds += now() - begin;
+  return out;
+}
+
+} // namespace bevel

@@ -1,0 +1,71 @@
+// bevel: the command line tool.
+#include "driver/commands.h"
+
+#include "ir/render.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace bevel {
+namespace {
+
+int exitCode(ErrorCode code) {
+  if (code == ErrorCode::kInternal) return 1;
+  return code == ErrorCode::kUsage ? 2 : 3;
+}
+
+const char* codeName(ErrorCode code) {
+  static const char* const names[] = {"internal", "usage", "invalid", "unsupported", "illegal", "io"};
+  return names[size_t(code)];
+}
+
+int report(const Error& error, bool json) {
+  clearProgress();
+  RenderOptions options;
+  options.color = isatty(2) != 0;
+  fmt::print(stderr, "{}\n", render(error, options));
+  if (json) {
+    nlohmann::json out = {{"error", {{"code", codeName(error.code)}, {"message", error.message}, {"notes", error.notes}, {"hint", error.hint}}}};
+    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return exitCode(error.code);
+}
+
+int runTool(int argc, char** argv) {
+  CLI::App app("Bevel compiles trained models to native code.\n", "bevel");
+  app.set_version_flag("--version", std::string("bevel ") + bevel_version());
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer("Exit codes: 0 it ran; 1 a fault of the tool; 2 wrong usage; 3 the model or an input is refused.\n"
+             "`bevel COMMAND --help` tells the options of a command.");
+  Command command;
+  addRun(app, command);
+  addCompile(app, command);
+  addBench(app, command);
+  addOpt(app, command);
+  addInspect(app, command);
+  addExplain(app, command);
+  addOps(app, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  Status status = command.action();
+  clearProgress();
+  return status ? 0 : report(status.error(), command.json);
+}
+
+} // namespace
+} // namespace bevel
+
+int main(int argc, char** argv) {
+  try {
+    return bevel::runTool(argc, argv);
+  } catch (const std::exception& e) { // out of memory, or a library's
+    fmt::print(stderr, "error: {}\n", e.what());
+    return 1;
+  }
+}

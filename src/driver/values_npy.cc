@@ -1,0 +1,124 @@
+// NumPy files: "\x93NUMPY", version, header length, a Python dictionary, data.
+#include "driver/values.h"
+
+#include "base/file.h"
+
+#include <charconv>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+struct Descr {
+  const char* text;
+  DType dtype;
+};
+constexpr Descr kDescrs[] = {
+    {"|b1", kBool}, {"|i1", DType::Int(8)}, {"<i2", DType::Int(16)}, {"<i4", kInt32}, {"<i8", kInt64}, {"|u1", DType::UInt(8)},
+    {"<u2", DType::UInt(16)}, {"<u4", DType::UInt(32)}, {"<u8", DType::UInt(64)}, {"<f2", DType::Float(16)}, {"<f4", kFloat32},
+    {"<f8", DType::Float(64)}, {"<c8", {TypeCode::kComplex, 64, 1}}, {"<c16", {TypeCode::kComplex, 128, 1}},
+};
+
+tl::unexpected<Error> refuse(const std::string& path, std::string why) { return fail(Error(ErrorCode::kInvalid, std::move(why)).in(path)); }
+
+// What stands behind 'key': in the header.
+std::string_view valueOf(std::string_view header, std::string_view key) {
+  size_t at = header.find(fmt::format("'{}'", key));
+  if (at == std::string_view::npos) return {};
+  at = header.find(':', at);
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + 1);
+  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
+  return header;
+}
+
+std::optional<std::vector<int64_t>> shapeOf(std::string_view text) {
+  std::vector<int64_t> shape;
+  if (text.empty() || text[0] != '(') return std::nullopt;
+  text.remove_prefix(1);
+  while (!text.empty() && text[0] != ')') {
+    if (text[0] == ' ' || text[0] == ',') {
+      text.remove_prefix(1);
+      continue;
+    }
+    int64_t n = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc() || n < 0 || shape.size() >= 64) return std::nullopt;
+    shape.push_back(n);
+    text.remove_prefix(size_t(end - text.data()));
+  }
+  return shape;
+}
+
+// Fortran order to C order.
+Tensor transposed(const TensorObject& t) {
+  auto out = TensorObject::zeros(t.dtype, t.shape);
+  size_t rank = t.shape.size(), bytes = size_t(t.dtype.bits / 8);
+  std::vector<int64_t> index(rank, 0);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    int64_t from = 0;
+    for (size_t d = rank; d-- > 0;) from = from * t.shape[d] + index[d];
+    std::memcpy(out->mutableBytes() + size_t(i) * bytes, t.bytes() + size_t(from) * bytes, bytes);
+    for (size_t d = rank; d-- > 0;) {
+      if (++index[d] < t.shape[d]) break;
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+Result<Tensor> readNpy(const std::string& path) {
+  BEVEL_TRY(auto file, MappedFile::open(path));
+  std::string_view all(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  if (all.size() < 10 || all.substr(0, 6) != "\x93NUMPY") return refuse(path, "not a NumPy file");
+  int major = static_cast<unsigned char>(all[6]);
+  size_t prefix = major == 1 ? 10 : 12, length = 0;
+  if (all.size() < prefix) return refuse(path, "the header is cut off");
+  for (size_t i = prefix; i-- > 8;) length = length << 8 | static_cast<unsigned char>(all[i]);
+  if (length > all.size() - prefix) return refuse(path, "the header is cut off");
+  std::string_view header = all.substr(prefix, length), data = all.substr(prefix + length);
+  std::string_view descr = valueOf(header, "descr");
+  std::optional<DType> dtype;
+  for (const Descr& d : kDescrs) {
+    std::string_view text = descr.substr(std::min<size_t>(1, descr.size()), std::strlen(d.text));
+    bool byteSized = d.text[0] == '|' && text.size() == 3 && text.substr(1) == std::string_view(d.text).substr(1);
+    if (text == d.text || byteSized) dtype = d.dtype;
+  }
+  if (!dtype) return refuse(path, fmt::format("element type {} is not supported", descr.substr(0, descr.find(','))));
+  auto shape = shapeOf(valueOf(header, "shape"));
+  if (!shape) return refuse(path, "the shape cannot be read");
+  auto count = elementCount(*shape);
+  if (!count) return refuse(path, count.error().message);
+  if (*count > int64_t(data.size()) / std::max<int64_t>(1, dtype->bits / 8))
+    return refuse(path, fmt::format("{} bytes of data for {} elements", data.size(), *count));
+  auto tensor = TensorObject::zeros(*dtype, *shape);
+  if (tensor->byteSize()) std::memcpy(tensor->mutableBytes(), data.data(), size_t(tensor->byteSize()));
+  if (valueOf(header, "fortran_order").starts_with("True")) return transposed(*tensor);
+  return Tensor(tensor);
+}
+
+Status writeNpy(const std::string& path, const TensorObject& t) {
+  std::string descr;
+  for (const Descr& d : kDescrs)
+    if (d.dtype == t.dtype) descr = d.text;
+  if (descr.empty() && t.dtype.isFloat() && t.dtype.bits >= 8) descr = t.dtype.bits == 16 ? "<u2" : "|u1"; // their bits
+  if (descr.empty()) return fail(Error(ErrorCode::kUnsupported, "NumPy files do not hold " + t.dtype.str()).in(path));
+  std::string shape;
+  for (int64_t d : t.shape) shape += fmt::format("{}, ", d);
+  if (t.shape.size() > 1) shape.resize(shape.size() - 2);
+  else if (!shape.empty()) shape.pop_back();
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += char(header.size() & 0xff);
+  out += char(header.size() >> 8);
+  out += header;
+  out.append(reinterpret_cast<const char*>(t.bytes()), size_t(t.byteSize()));
+  return writeFile(path, std::string_view(out));
+}
+
+} // namespace bevel

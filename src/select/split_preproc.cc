@@ -1,0 +1,186 @@
+// Splitting off preproc blocks.
+//
+// 1. Among the statements of the root block, those that hold nothing but one preproc block that reads one parameter and
+// writes one allocated buffer go to pack functions. 2. The allocated buffer becomes a parameter; where the
+// read parameter has no other use, it goes. 3. Every call packs first.
+#include "select/split_preproc.h"
+
+#include "graph/mutator.h"
+#include "ir/structural.h"
+
+#include <map>
+
+namespace bevel {
+namespace {
+
+struct Packing {
+  size_t source;  // parameter that is read
+  Buffer packed;
+  Stmt nest;
+};
+
+// How calls of a split program change.
+struct Split {
+  struct Pack {
+    GlobalVar program;
+    size_t source; // argument of the original call
+    Type type;
+  };
+  std::vector<Pack> packs;
+  std::vector<size_t> kept; // arguments that stay, in order; packed ones follow
+};
+
+// The packing that a statement is, if it is one.
+std::optional<Packing> packingOf(const Stmt& s, const PrimFunc& f, const Array<Buffer>& allocs) {
+  const BlockNode* block = nullptr;
+  bool only = true;
+  walk(s, [&](const NodeRef& n) {
+    const auto* b = n.as<BlockNode>();
+    if (!b) return true;
+    only &= block == nullptr;
+    block = b;
+    return false;
+  });
+  if (!block || !only || !attrInt(block->annotations, "preproc")) return std::nullopt;
+  std::optional<size_t> source;
+  Buffer packed;
+  bool simple = true;
+  walk(block->body, [&](const NodeRef& n) {
+    if (const auto* l = n.as<LoadNode>()) {
+      size_t at = 0;
+      while (at < f->buffers.size() && !(f->buffers[at] && f->buffers[at]->data == l->buffer->data)) ++at;
+      simple &= at < f->buffers.size() && (!source || *source == at);
+      source = at;
+    }
+    if (const auto* st = n.as<StoreNode>()) {
+      for (const Buffer& a : allocs)
+        if (a->data == st->buffer->data) packed = a;
+      simple &= packed && packed->data == st->buffer->data;
+    }
+    return true;
+  });
+  if (!simple || !source || !packed) return std::nullopt;
+  for (const Expr& d : packed->shape)
+    if (!asConst(d)) return std::nullopt;
+  return Packing{*source, packed, s};
+}
+
+PrimFunc packProgram(const PrimFunc& f, const Packing& p) {
+  const Buffer& source = f->buffers[p.source];
+  auto root = make<BlockNode>("root");
+  root->body = p.nest;
+  Stmt body = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
+  auto out = make<PrimFuncNode>(Array<Var>{source->data, p.packed->data}, Array<Buffer>{source, p.packed}, body,
+                                dict({{"num_outputs", intImm(1)}, {"tir.is_scheduled", intImm(1)}, {"auto_vectorize", intImm(1)}}));
+  out->origin = f->origin;
+  return freshen(PrimFunc(out));
+}
+
+// The program without its packings, which have become parameters behind the inputs.
+PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vector<Packing>& packings, std::vector<size_t>& kept, size_t numInputs) {
+  std::vector<Stmt> rest;
+  auto isPacking = [&](const Stmt& s) {
+    for (const Packing& p : packings)
+      if (p.nest == s) return true;
+    return false;
+  };
+  const auto* all = root->block->body.as<SeqNode>();
+  for (const Stmt& s : all ? all->stmts : Array<Stmt>{root->block->body})
+    if (!isPacking(s)) rest.push_back(s);
+  auto block = mutableCopy(root->block);
+  block->body = seq(rest);
+  Array<Buffer> allocs;
+  for (const Buffer& a : root->block->allocs) {
+    bool packed = false;
+    for (const Packing& p : packings) packed |= p.packed->data == a->data;
+    if (!packed) allocs.push_back(a);
+  }
+  block->allocs = allocs;
+  auto out = mutableCopy(f);
+  out->params = {};
+  out->buffers = {};
+  auto add = [&](const Var& v, const Buffer& b) { out->params.push_back(v), out->buffers.push_back(b); };
+  for (size_t i = 0; i < f->params.size(); ++i) {
+    if (i == numInputs)
+      for (const Packing& p : packings) add(p.packed->data, p.packed);
+    bool gone = false;
+    for (const Packing& p : packings) gone |= p.source == i && !usesVar(block->body, f->buffers[i]->data);
+    if (gone) continue;
+    if (i < numInputs) kept.push_back(i);
+    add(f->params[i], f->buffers[i]);
+  }
+  auto realize = mutableCopy(root);
+  realize->block = Block(block);
+  out->body = Stmt(realize);
+  out->attrs = withAttr(out->attrs, "layout_free_buffers", nullptr);
+  return out;
+}
+
+size_t inputsOf(const PrimFunc& f) {
+  size_t buffers = 0;
+  for (const Buffer& b : f->buffers) buffers += bool(b);
+  return buffers - size_t(attrInt(f->attrs, "num_outputs", 1));
+}
+
+class Caller : public ExprMutator {
+public:
+  Caller(Module module, const std::map<std::string, Split>& splits) : ExprMutator(std::move(module)), splits_(splits) {}
+
+protected:
+  GraphExpr visitCall(const GraphCall& original) override {
+    GraphExpr rewritten = ExprMutator::visitCall(original);
+    const auto* call = rewritten.as<GraphCallNode>();
+    const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
+    auto it = g ? splits_.find(g->name) : splits_.end();
+    if (it == splits_.end()) return rewritten;
+    const Array<GraphExpr>& given = call->args[1].as<TupleNode>()->items;
+    Array<GraphExpr> tensors;
+    for (size_t i : it->second.kept) tensors.push_back(given[i]);
+    for (const Split::Pack& p : it->second.packs) {
+      Array<GraphExpr> source = {given[p.source]};
+      auto pack = make<GraphCallNode>(make<const OpRefNode>("call_tir"), Array<GraphExpr>{p.program, make<const TupleNode>(source)}, nullptr,
+                                      Array<Type>{p.type}, p.type);
+      pack->origin = call->origin;
+      auto var = builder.emit(GraphExpr(pack), p.program->name);
+      if (!var) return fault(std::move(var.error()));
+      tensors.push_back(*var);
+    }
+    auto out = make<GraphCallNode>(*call);
+    out->args.set(1, make<const TupleNode>(tensors));
+    return GraphExpr(out);
+  }
+
+private:
+  const std::map<std::string, Split>& splits_;
+};
+
+} // namespace
+
+Result<Module> splitPreproc(const Module& module) {
+  Module out = module;
+  std::map<std::string, Split> splits;
+  for (size_t k = 0; k < module->functions.size(); ++k) {
+    const auto* f = module->functions[k].as<PrimFuncNode>();
+    const auto* root = f ? f->body.as<BlockRealizeNode>() : nullptr;
+    if (!root || !root->block->iters.empty()) continue;
+    std::vector<Packing> packings;
+    const auto* all = root->block->body.as<SeqNode>();
+    for (const Stmt& s : all ? all->stmts : Array<Stmt>{root->block->body})
+      if (auto p = packingOf(s, PrimFunc(f), root->block->allocs)) packings.push_back(*p);
+    if (packings.empty()) continue;
+    const std::string& name = module->names[k]->name;
+    Split split;
+    for (const Packing& p : packings) {
+      std::string packName = freshName(out, name + "_pack");
+      out = withFunction(out, packName, packProgram(PrimFunc(f), p));
+      split.packs.push_back({out->names.back(), p.source, make<const TensorTypeNode>(p.packed->dtype, p.packed->shape)});
+    }
+    PrimFunc main = mainProgram(PrimFunc(f), BlockRealize(root), packings, split.kept, inputsOf(PrimFunc(f)));
+    out = withFunction(out, name, main);
+    splits.emplace(name, std::move(split));
+  }
+  if (splits.empty()) return module;
+  return Caller(out, splits).mutateModule();
+}
+
+} // namespace bevel

@@ -1,0 +1,195 @@
+"""The command line tool: exit codes, inputs and outputs by file, libraries that a C program loads."""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ADD_RELU = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 5), dtype="float32"), y: R.Tensor((5,), dtype="float32")) -> R.Tensor(("n", 5), dtype="float32"):
+        n = T.int64()
+        with R.dataflow():
+            lv: R.Tensor((n, 5), dtype="float32") = R.add(x, y)
+            gv: R.Tensor((n, 5), dtype="float32") = R.nn.relu(lv)
+            R.output(gv)
+        return gv
+"""
+
+SCALE = """
+@T.prim_func
+def scale(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
+    for i in range(7):
+        with T.sblock("B"):
+            v = T.axis.spatial(7, i)
+            B[v] = A[v] * T.float32(2)
+"""
+
+
+def gemm_model(path, transposed=False):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((5, 9) if transposed else (9, 5), dtype=np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "w", "b"], ["h"], name="first", transB=int(transposed)),
+            helper.make_node("Relu", ["h"], ["y"], name="second"),
+        ],
+        "gemm",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 9]),
+            helper.make_tensor_value_info("b", TensorProto.FLOAT, [5]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 5])],
+        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.ones(5, np.float32), "b")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return weight.T if transposed else weight
+
+
+def test_text_module_with_numpy_files(bevel, tmp_path):
+    (tmp_path / "m.py").write_text(ADD_RELU)
+    x = np.linspace(-3, 3, 15, dtype=np.float32).reshape(3, 5)
+    y = np.arange(5, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    for options in [[], ["--no-opt"]]:
+        bevel(
+            "run",
+            tmp_path / "m.py",
+            "--input",
+            f"x={tmp_path}/x.npy",
+            "--input",
+            f"y={tmp_path}/y.npy",
+            "--output-dir",
+            tmp_path / "out",
+            "--npy",
+            *options,
+        )
+        np.testing.assert_array_equal(np.load(tmp_path / "out/output_0.npy"), np.maximum(x + y, 0))
+
+
+@pytest.mark.parametrize("options", [[], ["--interpret"], ["--no-opt"]])
+def test_tensor_program(bevel, tmp_path, options):
+    (tmp_path / "p.py").write_text(SCALE)
+    x = np.arange(7, dtype=np.float32)
+    np.save(tmp_path / "input_0.npy", x)
+    out = tmp_path / "out"
+    bevel("run", tmp_path / "p.py", "--function", "scale", "--input-dir", tmp_path, "--output-dir", out, *options)
+    np.testing.assert_array_equal(np.load(out / "output_0.npy"), x)
+    np.testing.assert_array_equal(np.load(out / "output_1.npy"), 2 * x)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_input_dir_counts_initialised_inputs(bevel, tmp_path, given):
+    weight = gemm_model(tmp_path / "m.onnx")
+    x = np.linspace(-1, 1, 18, dtype=np.float32).reshape(2, 9)
+    bias = np.full(5, -2, np.float32) if given else np.ones(5, np.float32)
+    (tmp_path / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+    if given:
+        (tmp_path / "input_1.pb").write_bytes(numpy_helper.from_array(bias).SerializeToString())
+    bevel("run", tmp_path / "m.onnx", "--input-dir", tmp_path, "--output-dir", tmp_path / "out")
+    proto = TensorProto.FromString((tmp_path / "out/output_0.pb").read_bytes())
+    assert proto.name == "y"
+    np.testing.assert_allclose(numpy_helper.to_array(proto), np.maximum(x @ weight + bias, 0), atol=1e-5)
+
+
+def test_exit_codes(bevel, tmp_path):
+    gemm_model(tmp_path / "m.onnx")
+    assert "Usage" in bevel("run", "--help").stdout
+    bevel("run", code=2)
+    bevel("run", tmp_path / "m.onnx", "--input", "nonsense", code=2)
+    bevel("run", tmp_path / "m.onnx", "--target", "vax", code=2)
+    assert "no such" in bevel("run", tmp_path / "none.onnx", code=3).stderr.lower()
+    (tmp_path / "bad.onnx").write_bytes((tmp_path / "m.onnx").read_bytes()[:-7])
+    assert "error" in bevel("run", tmp_path / "bad.onnx", code=3).stderr
+    assert "'x'" in bevel("run", tmp_path / "m.onnx", code=3).stderr  # not set
+    np.save(tmp_path / "x.npy", np.zeros((2, 8), np.float32))
+    message = bevel("run", tmp_path / "m.onnx", "--input", f"x={tmp_path}/x.npy", code=3).stderr
+    assert "9" in message and "8" in message
+    error = json.loads(bevel("inspect", tmp_path / "bad.onnx", "--json", code=3).stdout)
+    assert error["error"]["code"] == "invalid"
+
+
+def test_unsupported_operators_are_listed_together(bevel, tmp_path):
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["a"], name="one", domain="some.where"),
+        helper.make_node("Riddle", ["a"], ["y"], name="two", domain="some.where"),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy"]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("some.where", 1)]
+    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), opset_imports=opsets)
+    onnx.save(model, tmp_path / "m.onnx")
+    message = bevel("run", tmp_path / "m.onnx", code=3).stderr
+    assert "Mystery" in message and "Riddle" in message
+
+
+def test_inspect_explain_bench(bevel, tmp_path):
+    gemm_model(tmp_path / "m.onnx")
+    seen = json.loads(bevel("inspect", tmp_path / "m.onnx", "--json").stdout)
+    assert seen["functions"][0]["inputs"][0]["name"] == "x" and seen["opsets"] == {"": 17}
+    explained = json.loads(bevel("explain", tmp_path / "m.onnx", "--json").stdout)
+    assert any("first" in call["nodes"] and "second" in call["nodes"] for call in explained["calls"])
+    assert explained["schedules"]
+    bench = json.loads(
+        bevel("bench", tmp_path / "m.onnx", "--seconds", "0.1", "--profile", "--json", "--dim", "batch=4").stdout
+    )
+    assert bench["min_ms"] <= bench["median_ms"] <= bench["p99_ms"] and bench["profile"]
+    assert "Gemm" in bevel("ops", "--onnx").stdout
+
+
+def test_dump_dir_and_opt(bevel, tmp_path):
+    gemm_model(tmp_path / "m.onnx")
+    bevel("compile", tmp_path / "m.onnx", "--dump-dir", tmp_path / "dump")
+    stages = sorted(path.name for path in (tmp_path / "dump").iterdir())
+    assert stages[0] == "00_input.txt" and any("plan_memory" in name for name in stages)
+    text = bevel("opt", tmp_path / "m.onnx", "--passes", "fold_constants,legalize,fuse").stdout
+    assert "call_tir" in text and "fused" in text
+    assert "fuse" in bevel("opt", "--list").stdout
+    assert "fuse" in bevel("opt", tmp_path / "m.onnx", "--passes", "fuze", code=2).stderr
+
+
+MAIN_C = """
+#include "my_model.h"
+#include <stdio.h>
+int main(void) {
+  float x[2 * 9];
+  for (int i = 0; i < 18; ++i) x[i] = (float)i / 17;
+  int64_t shape[2] = {2, 9};
+  DLTensor input = {x, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, NULL, 0};
+  bevel_model* model;
+  bevel_instance* run;
+  if (my_model_load(&model) || bevel_instance_create(model, NULL, &run) || bevel_set_input(run, 0, &input) || bevel_run(run)) {
+    fprintf(stderr, "%s\\n", bevel_last_error());
+    return 1;
+  }
+  const DLTensor* y = bevel_output(run, 0);
+  for (int i = 0; i < 10; ++i) printf("%.9g\\n", ((const float*)y->data)[i]);
+  bevel_instance_release(run);
+  bevel_model_release(model);
+  return 0;
+}
+"""
+
+
+def test_library_in_a_c_program(bevel, root, tmp_path):
+    library = next(root.glob("build/libbevel_runtime.so"), None)
+    if library is None:
+        pytest.fail("libbevel_runtime.so is not built: run ./dev build", pytrace=False)
+    weight = gemm_model(tmp_path / "m.onnx", transposed=True)
+    bevel("compile", tmp_path / "m.onnx", "-o", tmp_path / "my-model.so")
+    header = tmp_path / "my-model.h"
+    header.rename(tmp_path / "my_model.h")
+    (tmp_path / "main.c").write_text(MAIN_C)
+    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main", f"-I{root}/include", "-I."]
+    command += ["-L.", "-l:my-model.so", str(library), f"-Wl,-rpath,{library.parent}:{tmp_path}"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    result = subprocess.run([tmp_path / "main"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    got = np.array([float(line) for line in result.stdout.split()], np.float32).reshape(2, 5)
+    x = (np.arange(18, dtype=np.float32) / np.float32(17)).reshape(2, 9)
+    np.testing.assert_allclose(got, np.maximum(x @ weight + 1, 0), atol=1e-5)
