@@ -77,12 +77,14 @@ Result<Values> castNode(Node& n) {
   BEVEL_CHECK(n.require(1));
   auto t = n.opset < 6 ? namedType(n.attrStr("to", "")) : dtypeOf(int32_t(n.attrInt("to", 0)));
   if (!t) return n.unsupported("the target type");
+  if (t->code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
   if (*t == n.dtype(0)) return Values{n.in(0)};
   return n.one("astype", {n.x(0)}, {{"dtype", dtypeNode(*t)}, {"saturate", intImm(n.attrInt("saturate", 1))}});
 }
 Result<Values> castLike(Node& n) {
   BEVEL_CHECK(n.require(2));
   if (n.dtype(1) == n.dtype(0)) return Values{n.in(0)};
+  if (n.dtype(1).code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
   return n.one("astype", {n.x(0)}, {{"dtype", dtypeNode(n.dtype(1))}, {"saturate", intImm(n.attrInt("saturate", 1))}});
 }
 

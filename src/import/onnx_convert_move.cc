@@ -21,6 +21,7 @@ Result<Values> slice10(Node& n) {
   BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> starts, n.ints(1));
   BEVEL_TRY(Array<Expr> ends, n.ints(2));
+  if (ends.size() != starts.size()) return n.invalid("starts and ends have different lengths");
   Ints axes;
   for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
   if (n.has(3)) {
@@ -30,6 +31,10 @@ Result<Values> slice10(Node& n) {
   }
   Array<Expr> steps = dims(Ints(starts.size(), 1));
   if (n.has(4)) { BEVEL_TRY(steps, n.ints(4)); }
+  bool whole = true; // nothing is cut off
+  for (size_t i = 0; i < starts.size(); ++i)
+    whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) && i < steps.size() && isConst(steps[i], 1);
+  if (whole) return Values{n.in(0)};
   return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)}, {{"axes", intList(axes)}});
 }
 
@@ -147,13 +152,22 @@ Result<Values> range(Node& n) {
     BEVEL_TRY(Array<Expr> step, n.ints(2));
     if (start.size() != 1 || limit.size() != 1 || step.size() != 1) return n.invalid("scalars are expected");
     auto s = asConst(step[0]);
-    if (!s) return n.unsupported("a step that only the run knows");
-    if (*s == 0) return n.invalid("a step of zero");
-    Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
-    int64_t size = *s > 0 ? *s : -*s;
-    if (size < 0) return n.invalid("the step is out of range");
-    count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
-    if (!n.analyzer().prove(count >= intImm(0))) count = n.analyzer().simplify(max(count, intImm(0)));
+    if (!s) { // ceil((limit - start) / step), in either direction
+      Expr up = floordiv(limit[0] - start[0] + step[0] - 1, max(step[0], intImm(1)));
+      Expr down = floordiv(start[0] - limit[0] - step[0] - 1, max(negate(step[0]), intImm(1)));
+      Array<Expr> named = {var(n.builder().freshVarName("n"), kInt64)};
+      Array<Expr> value = {max(select(step[0] > intImm(0), up, down), intImm(0))};
+      n.builder().matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(named));
+      count = named[0];
+      s = 1;
+    } else if (*s == 0) return n.invalid("a step of zero");
+    if (!count) {
+      Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
+      int64_t size = *s > 0 ? *s : -*s;
+      if (size < 0) return n.invalid("the step is out of range");
+      count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
+      if (!n.analyzer().prove(count >= intImm(0))) count = n.analyzer().simplify(max(count, intImm(0)));
+    }
   }
   auto scalarOf = [&](size_t i) -> Result<GraphExpr> { return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {}); };
   BEVEL_TRY(GraphExpr start, scalarOf(0));
@@ -183,9 +197,8 @@ Result<Values> oneHot(Node& n) {
   BEVEL_CHECK(n.require(3));
   Array<Expr> depth;
   if (n.dtype(1).isFloat()) {
-    auto d = n.scalar(1);
-    if (!d || !(*d >= 0 && *d < 1e9)) return n.unsupported("a depth that only the run knows");
-    depth = {intImm(int64_t(*d))};
+    BEVEL_TRY(GraphExpr d, n.castTo(n.x(1), kInt64));
+    BEVEL_TRY(depth, n.importer.intsOf(n.value(d)));
   } else {
     BEVEL_TRY(depth, n.ints(1));
   }
@@ -195,10 +208,37 @@ Result<Values> oneHot(Node& n) {
   return n.one("one_hot", {indices, n.x(2), Node::shapeArg(depth)}, {{"axis", intImm(n.attrInt("axis", -1))}});
 }
 
+// The axis is a value of the run: x seen as [before, axis, behind] with symbolic extents.
+Result<Values> cumulativeAt(Node& n) {
+  BEVEL_TRY(Array<Expr> values, n.ints(1));
+  if (values.size() != 1) return n.invalid("the axis must be a scalar");
+  int64_t rank = int64_t(n.rank(0));
+  Expr axis = select(values[0] < intImm(0), values[0] + intImm(rank), values[0]);
+  Expr parts[3] = {intImm(1), intImm(1), intImm(1)};
+  for (int64_t d = 0; d < rank; ++d) {
+    const Expr& extent = n.shape(0)[size_t(d)];
+    parts[0] = parts[0] * select(axis > intImm(d), extent, intImm(1));
+    parts[1] = parts[1] * select(eq(axis, intImm(d)), extent, intImm(1));
+    parts[2] = parts[2] * select(axis < intImm(d), extent, intImm(1));
+  }
+  Array<Expr> extents, names;
+  for (const Expr& p : parts) {
+    extents.push_back(p);
+    names.push_back(var(n.builder().freshVarName("n"), kInt64));
+  }
+  n.builder().matchCast(make<const ShapeExprNode>(extents), make<const ShapeTypeNode>(names));
+  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), names));
+  BEVEL_TRY(e, n.emit(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {e},
+                      {{"axis", intImm(1)}, {"exclusive", intImm(n.attrInt("exclusive", 0))}, {"reverse", intImm(n.attrInt("reverse", 0))}}));
+  BEVEL_TRY(e, reshapeTo(n, e, n.shape(0)));
+  return Values{n.value(e)};
+}
+
 Result<Values> cumulative(Node& n) {
   BEVEL_CHECK(n.require(2));
   auto axis = n.constInts(1);
-  if (!axis || axis->size() != 1) return n.unsupported("an axis that only the run knows");
+  if (!axis) return cumulativeAt(n);
+  if (axis->size() != 1) return n.invalid("the axis must be a scalar");
   return n.one(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {n.x(0)},
                {{"axis", intImm((*axis)[0])}, {"exclusive", intImm(n.attrInt("exclusive", 0))}, {"reverse", intImm(n.attrInt("reverse", 0))}});
 }

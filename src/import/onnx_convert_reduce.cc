@@ -11,11 +11,19 @@ namespace {
 struct Domain {
   std::optional<Ints> axes; // nothing: all
   bool keep;
-  bool noop; // nothing is reduced
+  bool noop;               // nothing is reduced
+  Array<Expr> unknown = {}; // axes that only the run knows
 };
 
 Result<Domain> domainOf(Node& n) {
   BEVEL_CHECK(n.require(1));
+  bool empty = n.has(1) && n.in(1)->type.is<TensorTypeNode>() && n.rank(1) == 1 && isConst(n.shape(1)[0], 0);
+  if (!n.hasAttr("axes") && n.has(1) && !n.constInts(1) && !empty) {
+    Domain d{std::nullopt, n.attrInt("keepdims", 1) != 0, false};
+    BEVEL_TRY(d.unknown, n.ints(1));
+    return d;
+  }
+  if (empty) return Domain{std::nullopt, n.attrInt("keepdims", 1) != 0, n.attrInt("noop_with_empty_axes", 0) != 0};
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   Domain d{axes, n.attrInt("keepdims", 1) != 0, false};
   if (!axes || axes->empty()) {
@@ -27,7 +35,8 @@ Result<Domain> domainOf(Node& n) {
 
 Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Domain& d) {
   if (d.noop) return e;
-  return reduceOver(n, op, e, d.axes, d.keep);
+  if (d.unknown.empty()) return reduceOver(n, op, e, d.axes, d.keep);
+  return n.emit(std::string(op) + "_at", {e, Node::shapeArg(d.unknown)}, {{"keepdims", intImm(d.keep)}});
 }
 
 template <int which> Result<Values> plain(Node& n) {
@@ -75,15 +84,17 @@ Result<Values> logSumExp(Node& n) {
   DType t = n.dtype(0);
   if (d.noop) return Values{n.in(0)};
   BEVEL_TRY(GraphExpr x, n.castTo(n.x(0), t.isFloat() ? t : DType::Float(64)));
-  BEVEL_TRY(GraphExpr top, reduceOver(n, "max", x, d.axes, true));
+  Domain keep = d;
+  keep.keep = true;
+  BEVEL_TRY(GraphExpr top, reduced(n, "max", x, keep));
   BEVEL_TRY(GraphExpr finite, unaryOp(n, "isfinite", top));
   BEVEL_TRY(top, n.emit("where", {finite, top, Node::scalarConstant(dtypeOfExpr(x), 0)}));
   BEVEL_TRY(GraphExpr e, binaryOp(n, "subtract", x, top));
   BEVEL_TRY(e, unaryOp(n, "exp", e));
-  BEVEL_TRY(e, reduceOver(n, "sum", e, d.axes, true));
+  BEVEL_TRY(e, reduced(n, "sum", e, keep));
   BEVEL_TRY(e, unaryOp(n, "log", e));
   BEVEL_TRY(e, binaryOp(n, "add", e, top));
-  if (!d.keep) { BEVEL_TRY(e, reduceOver(n, "max", e, d.axes, false)); }
+  if (!d.keep) { BEVEL_TRY(e, reduced(n, "max", e, d)); }
   BEVEL_TRY(e, n.castTo(e, t));
   return Values{n.value(e)};
 }

@@ -86,10 +86,30 @@ Result<Values> reshape1(Node& n) {
   BEVEL_CHECK(n.require(1));
   return reshapeWith(n, dims(n.attrInts("shape")), false);
 }
+// A target that only the run knows may hold 0 and -1: they are resolved by expressions, and the dimensions named.
+Result<Values> reshapeUnknown(Node& n, const Array<Expr>& target, bool allowZero) {
+  const Array<Expr>& from = n.shape(0);
+  Expr total = product(n.analyzer(), from), others = intImm(1);
+  Array<Expr> copied, resolved, dims;
+  for (size_t i = 0; i < target.size(); ++i) {
+    bool copies = !allowZero && i < from.size();
+    copied.push_back(copies ? select(eq(target[i], intImm(0)), from[i], target[i]) : target[i]);
+    others = others * select(copied[i] < intImm(0), intImm(1), copied[i]);
+  }
+  for (const Expr& d : copied) {
+    resolved.push_back(select(d < intImm(0), floordiv(total, max(others, intImm(1))), d));
+    dims.push_back(var(n.builder().freshVarName("n"), kInt64));
+  }
+  n.builder().matchCast(make<const ShapeExprNode>(resolved), make<const ShapeTypeNode>(dims));
+  return n.one("reshape", {n.x(0), Node::shapeArg(dims)});
+}
+
 Result<Values> reshape5(Node& n) {
   BEVEL_CHECK(n.require(1));
+  if (!n.has(1)) return n.invalid("the shape is missing");
+  bool known = n.in(1)->known, allowZero = n.attrInt("allowzero", 0) != 0;
   BEVEL_TRY(Array<Expr> target, n.ints(1));
-  return reshapeWith(n, target, n.attrInt("allowzero", 0) != 0);
+  return known || target.empty() ? reshapeWith(n, target, allowZero) : reshapeUnknown(n, target, allowZero);
 }
 
 Result<Values> flatten(Node& n) {
@@ -173,7 +193,7 @@ Result<Values> spaceToDepth(Node& n) {
   Expr size = intImm(b);
   Expr h = n.analyzer().simplify(floordiv(s[2], b)), w = n.analyzer().simplify(floordiv(s[3], b));
   BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), {s[0], s[1], h, size, w, size}));
-  BEVEL_TRY(e, permute(n, e, {0, 3, 5, 1, 2, 4}));
+  BEVEL_TRY(e, permute(n, e, n.attrStr("mode", "DCR") == "CRD" ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4}));
   BEVEL_TRY(e, reshapeTo(n, e, {s[0], n.analyzer().simplify(s[1] * (b * b)), h, w}));
   return Values{n.value(e)};
 }

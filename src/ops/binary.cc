@@ -90,13 +90,18 @@ double minReal(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? 
 
 template <BinaryOp op> Expr plain(const Expr& a, const Expr& b) { return binary(op, a, b); }
 Expr logicalXorExpr(const Expr& a, const Expr& b) { return ne(castTo(DType::Int(8), a), castTo(DType::Int(8), b)); }
-// Shifts by the width or more give 0.
+// Shifts by the width or more (negative ones count as such) give 0, or the sign for right shifts of signed integers.
 template <BinaryOp op> Expr shiftExpr(const Expr& a, const Expr& b) {
+  if (op == BinaryOp::kShr && a->dtype.isInt()) {
+    Expr last = constant(b->dtype, b->dtype.bits - 1);
+    return binary(op, a, select(logicalOr(b < constant(b->dtype, 0), b > last), last, b));
+  }
   Expr width = constant(b->dtype, a->dtype.bits);
   Expr inside = b->dtype.isUInt() ? b < width : logicalAnd(b < width, b >= constant(b->dtype, 0));
   return select(inside, binary(op, a, select(inside, b, constant(b->dtype, 0))), constant(a->dtype, 0));
 }
 template <bool left> int64_t shiftInt(int64_t a, int64_t b, DType t) {
+  if (!left && t.isInt()) return a >> (b < 0 || b >= t.bits ? t.bits - 1 : b);
   if (b < 0 || b >= t.bits) return 0;
   if (left) return int64_t(uint64_t(a) << b);
   return t.isUInt() ? int64_t(asUnsigned(a, t) >> b) : a >> b;
@@ -143,7 +148,7 @@ const std::vector<BinaryEntry>& table() {
       {"bitwise_or", "BitwiseOr", "a | b", false, plain<BinaryOp::kBitOr>, nullptr, [](int64_t a, int64_t b, DType) { return a | b; }, nullptr, {"int32[9]:int9 int32[9]:int9"}},
       {"bitwise_xor", "BitwiseXor", "a ^ b", false, plain<BinaryOp::kBitXor>, nullptr, [](int64_t a, int64_t b, DType) { return a ^ b; }, nullptr, {"int32[9]:int9 int32[9]:int9"}},
       {"left_shift", "", "a << b; 0 when b is the width or more: ONNX BitShift", false, shiftExpr<BinaryOp::kShl>, nullptr, shiftInt<true>, nullptr, {"uint8[9]:int9 uint8[9]:int9"}},
-      {"right_shift", "", "a >> b; 0 when b is the width or more: ONNX BitShift", false, shiftExpr<BinaryOp::kShr>, nullptr, shiftInt<false>, nullptr, {"uint32[9]:int9 uint32[9]:idx5"}},
+      {"right_shift", "", "a >> b; 0 when b is the width or more: ONNX BitShift", false, shiftExpr<BinaryOp::kShr>, nullptr, shiftInt<false>, nullptr, {"uint32[9]:int9 uint32[9]:idx5", "int32[9]:int9 int32[9]:int9"}},
   };
   return entries;
 }

@@ -33,7 +33,10 @@ Result<TeTensors> astypeCompute(const OpCall& call, const TeTensors& in) {
   bool saturate = call.i("saturate") != 0;
   return TeTensors{te::compute(in[0].shape(), "astype", [&](const Array<Var>& i) {
     Expr x = in[0](exprs(i));
+    if (t.code == TypeCode::kFloat4E2M1FN && x->dtype.isFloat()) // has no NaN: gives -0
+      return select(callIntrin(Intrin::kIsNan, widen(x)), constantFloat(t, -0.0), castTo(t, widen(x)));
     if (smallFloat(t) && !saturate && x->dtype.isFloat()) return unsaturated(t, widen(x));
+    if (t.isInteger() && t.bits < 8 && x->dtype.isFloat()) return castTo(t, castTo(kInt32, x)); // wraps
     return castTo(t, smallFloat(t) && !x->dtype.isFloat() ? castTo(kFloat32, x) : x);
   })};
 }
@@ -50,7 +53,9 @@ Result<HostTensors> astypeEval(const OpCall& call, const HostTensors& in) {
       continue;
     }
     double v = in[0]->asDouble(i);
-    if (t.isBool()) y->setInt(i, v != 0 || std::isnan(v));
+    if (t.isInteger() && t.bits < 8) y->setInt(i, in[0]->asInt(i)); // wraps
+    else if (t.code == TypeCode::kFloat4E2M1FN) y->setDouble(i, std::isnan(v) ? -0.0 : v); // has no NaN
+    else if (t.isBool()) y->setInt(i, v != 0 || std::isnan(v));
     else if (!t.isFloat()) y->setDouble(i, std::isnan(v) ? 0 : std::trunc(v));
     else if (saturate) y->setDouble(i, v);
     else { // one byte formats
@@ -184,7 +189,8 @@ Result<HostTensors> powerEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_convert(OpRegistry& r) {
-  r.add({.name = "astype", .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap; saturate: of the\n"
+  r.add({.name = "astype", .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap (so do floats to 4 and 2 bits);\n"
+                                  "saturate: of the "
                                   "8-bit floats, else infinity or NaN. ONNX Cast.",
          .inputs = {"x"}, .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)}, .infer = astypeInfer,
          .compute = astypeCompute, .eval = astypeEval, .layout = LayoutKind::kAny,

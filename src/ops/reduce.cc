@@ -120,9 +120,7 @@ void accumulate(Kind k, Accumulator& a, double x, int64_t i, bool isUnsigned) {
   }
 }
 
-Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Ints axes, reducedAxes(call));
-  Kind k = kindOf(call);
+Result<HostTensors> reduceOver(const OpCall& call, const HostTensors& in, const Ints& axes, Kind k) {
   bool isUnsigned = in[0]->dtype.isUInt(), real = in[0]->dtype.isFloat();
   Ints kept = in[0]->shape;
   int64_t n = 1;
@@ -144,6 +142,102 @@ Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
     else y->setInt(i, k == Kind::kMean && n ? a.integer / n : a.integer);
   }
   return HostTensors{y};
+}
+
+Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Ints axes, reducedAxes(call));
+  return reduceOver(call, in, axes, kindOf(call));
+}
+
+// ---- axes that only the run knows: sum_at and the like ---------------------------------------------------------------
+
+// reduced[d]: 1 when axis d is among the values, else 0.
+std::vector<Expr> reducedFlags(const OpCall& call) {
+  std::vector<Expr> flags;
+  int64_t rank = int64_t(call.rank(0));
+  for (int64_t d = 0; d < rank; ++d) {
+    Expr among = boolImm(false);
+    for (const Expr& a : call.values(1)) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
+    flags.push_back(among);
+  }
+  return flags;
+}
+
+// Kept dimensions in order, when every value names another axis.
+Array<Expr> keptDims(const OpCall& call, const std::vector<Expr>& flags) {
+  size_t kept = call.rank(0) - std::min(call.values(1).size(), call.rank(0));
+  Array<Expr> shape;
+  for (size_t j = 0; j < kept; ++j) {
+    Expr extent = intImm(0), before = intImm(0);
+    for (size_t d = 0; d < flags.size(); ++d) {
+      Expr here = logicalAnd(logicalNot(flags[d]), eq(before, intImm(int64_t(j))));
+      extent = select(here, call.shape(0)[d], extent);
+      before = before + castTo(kInt64, logicalNot(flags[d]));
+    }
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
+  std::vector<Expr> flags = reducedFlags(call);
+  Array<Expr> shape;
+  if (call.i("keepdims") == 0) shape = keptDims(call, flags);
+  else
+    for (size_t d = 0; d < flags.size(); ++d) shape.push_back(select(flags[d], intImm(1), call.shape(0)[d]));
+  Array<Expr> simple;
+  for (const Expr& e : shape) simple.push_back(context.analyzer.simplify(e));
+  return tensorOf(call.dtype(0), simple);
+}
+
+Kind kindAt(const OpCall& call) {
+  const std::string& n = call.op.name;
+  return n == "sum_at" ? Kind::kSum : n == "prod_at" ? Kind::kProd : n == "max_at" ? Kind::kMax : n == "min_at" ? Kind::kMin : Kind::kMean;
+}
+
+// Every axis has a reduction of extent 1 or of the axis; the other index is then 0.
+Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor& x = in[0];
+  std::vector<Expr> flags = reducedFlags(call);
+  Kind k = kindAt(call);
+  bool bools = x.dtype().isBool();
+  DType acc = bools ? DType::Int(8) : computeType(x.dtype());
+  Array<Expr> wide;
+  Expr n = intImm(1);
+  for (size_t d = 0; d < flags.size(); ++d) {
+    wide.push_back(select(flags[d], intImm(1), x.shape()[d]));
+    n = n * select(flags[d], x.shape()[d], intImm(1));
+  }
+  te::Tensor total = te::compute(wide, call.op.name, [&](const Array<Var>& i) {
+    Array<IterVar> reduce;
+    Array<Expr> index;
+    for (size_t d = 0; d < flags.size(); ++d) {
+      reduce.push_back(te::reduceAxis(select(flags[d], x.shape()[d], intImm(1)), fmt::format("k{}", d)));
+      index.push_back(Expr(i[d]) + Expr(reduce.back()->var));
+    }
+    return reduction(k, castTo(acc, x(index)), reduce);
+  });
+  Array<Expr> shape = call.i("keepdims") ? wide : keptDims(call, flags);
+  return TeTensors{te::compute(shape, call.op.name + "_of", [&](const Array<Var>& i) {
+    Array<Expr> index = exprs(i);
+    if (!call.i("keepdims")) { // position among the kept axes
+      index = {};
+      Expr before = intImm(0);
+      for (size_t d = 0; d < flags.size(); ++d) {
+        Expr at = intImm(0);
+        for (size_t j = 0; j < i.size(); ++j) at = select(eq(before, intImm(int64_t(j))), i[j], at);
+        index.push_back(select(flags[d], intImm(0), at));
+        before = before + castTo(kInt64, logicalNot(flags[d]));
+      }
+    }
+    Expr e = total(index);
+    return castTo(x.dtype(), k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e);
+  })};
+}
+
+Result<HostTensors> reduceAtEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(Ints axes, normalizeAxes(call, *call.constValues(1), call.rank(0)));
+  return reduceOver(call, in, axes, kindAt(call));
 }
 
 // ---- argmax, argmin --------------------------------------------------------------------------------------------------
@@ -284,6 +378,10 @@ void register_reduce(OpRegistry& r) {
     r.add({.name = row.name, .doc = fmt::format("{}, over the axes named (all by default).", row.doc), .inputs = {"x"},
            .attrs = {intsAttr("axis"), intAttr("keepdims", 0)}, .infer = reduceInfer, .compute = reduceCompute, .eval = reduceEval,
            .tests = row.tests});
+  for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
+    r.add({.name = name, .doc = "The reduction of that name over axes that are values of the run, each another axis. ONNX Reduce*-18 with computed axes.",
+           .inputs = {"x", {"axes", InputKind::kShape}}, .attrs = {intAttr("keepdims", 0)}, .infer = reduceAtInfer, .compute = reduceAtCompute,
+           .eval = reduceAtEval, .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0) keepdims=1"}});
   for (const char* name : {"argmax", "argmin"})
     r.add({.name = name, .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}", name[3] == 'm' && name[4] == 'a' ? "largest" : "smallest", name[4] == 'a' ? "ArgMax" : "ArgMin"),
            .inputs = {"x"}, .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)}, .infer = argInfer,
