@@ -98,7 +98,10 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
   if (!v.ok()) return nullptr;
   if (v.tag == Value::kNode) {
     if (v.node.is<GraphExprNode>()) return flatten(cast<GraphExprNode>(v.node));
-    if (v.node.is<ExprNode>()) return make<const PrimValueNode>(cast<ExprNode>(v.node));
+    if (v.node.is<ExprNode>()) {
+      Expr e = toExpr(v, where);
+      return e ? make<const PrimValueNode>(e) : GraphExpr();
+    }
   }
   if (v.tag == Value::kString) return make<const PrimValueNode>(Expr(make<const StringImmNode>(v.text)));
   if (v.isNumber()) {
