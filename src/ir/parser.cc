@@ -3,6 +3,7 @@
 
 #include "base/stack.h"
 #include "ir/printer.h"
+#include "ir/structural.h"
 
 #include <algorithm>
 
@@ -35,6 +36,27 @@ Result<NodeRef> parseFunction(std::string_view text, std::string file) {
   ParseOptions options;
   options.file = std::move(file);
   return parseFunction(text, options);
+}
+
+Status checkRoundTrip(const NodeRef& node) {
+  ParseOptions parse;
+  PrintOptions printOptions;
+  printOptions.constants = &parse.constants;
+  std::string text = print(node, printOptions);
+  auto differs = [&](const std::string& what) {
+    return fail(
+        Error(ErrorCode::kInternal, "the text form is not exact: " + what).note("of the text\n" + text));
+  };
+  Result<NodeRef> again;
+  if (node.is<ModuleNode>())
+    again = parseModule(text, parse).map([](const Module& m) { return NodeRef(m); });
+  else
+    again = parseFunction(text, parse);
+  if (!again) return differs(again.error().str());
+  if (!structuralEqual(node, *again)) return differs(firstDifference(node, *again));
+  if (structuralHash(node) != structuralHash(*again)) return differs("equal, but hashed differently");
+  if (std::string second = print(*again); second != text) return differs("printed again as\n" + second);
+  return {};
 }
 
 namespace detail {

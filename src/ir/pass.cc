@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "ir/build.h"
 #include "ir/constants.h"
+#include "ir/parser.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "ir/verify.h"
@@ -55,6 +56,12 @@ Status dump(const PassOptions& options, size_t index, const std::string& name, c
   return writeModule(fmt::format("{}/{:02}_{}.txt", options.dumpDir, index, name), m);
 }
 
+Status check(const PassOptions& options, const Module& m) {
+  if (options.verifyEach) BEVEL_CHECK(verify(m));
+  if (options.roundTripEach) BEVEL_CHECK(checkRoundTrip(m));
+  return {};
+}
+
 void show(const PassOptions& options, const std::string& title, const Module& m) {
   std::string text = print(m);
   if (options.print) return options.print(title, text);
@@ -99,9 +106,8 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
   if (!options.stopAfter.empty() && !named(passes, options.stopAfter))
     return fail(unknownPass(passes, options.stopAfter));
   BEVEL_CHECK(dump(options, 0, "input", module));
-  if (options.verifyEach)
-    if (auto ok = verify(module); !ok)
-      return fail(std::move(ok.error()).note("in the input, before any pass"));
+  if (auto ok = check(options, module); !ok)
+    return fail(std::move(ok.error()).note("in the input, before any pass"));
   size_t index = 0;
   for (const Pass& pass : passes) {
     ++index;
@@ -117,9 +123,8 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
       module = std::move(*next);
       if (options.timings) options.timings->push_back({pass.name, seconds, changed});
       if (options.printChanged && changed) show(options, "after " + pass.name, module);
-      if (options.verifyEach)
-        if (auto ok = verify(module); !ok)
-          return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
+      if (auto ok = check(options, module); !ok)
+        return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
       BEVEL_CHECK(dump(options, index, pass.name, module));
     }
     if (pass.name == options.stopAfter) break;

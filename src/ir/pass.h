@@ -37,7 +37,8 @@ struct PassTiming {
 
 struct PassOptions {
   bool verifyEach = false;
-  bool printChanged = false; // through `print`: the module's text after each pass that changed it
+  bool roundTripEach = false; // print, parse and compare after every pass (checkRoundTrip)
+  bool printChanged = false;  // through `print`: the module's text after each pass that changed it
   std::function<void(const std::string& title, const std::string& text)> print; // null: standard error
   std::string stopAfter;                                                        // "" : run all
   std::vector<std::string> disabled;

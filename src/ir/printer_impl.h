@@ -129,6 +129,7 @@ private:
   void storeStmt(const StoreNode& n);
   void blockRealize(const Array<Expr>* values, const Expr& predicate, const BlockNode& block);
   void blockAxes(const Array<Expr>* values, const BlockNode& block);
+  void blockBuffers(const BlockNode& block);
   void blockRest(const Expr& predicate, const BlockNode& block);
   bool isLoopOf(const Expr& value, const IterVarNode& iter) const;
   void bufferArgs(const Buffer& b, const char* dataArg = nullptr);

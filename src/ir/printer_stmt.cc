@@ -256,12 +256,12 @@ void Printer::blockAxes(const Array<Expr>* values, const BlockNode& block) {
   }
 }
 
-void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
-  if (predicate && !isConst(predicate, 1)) line("T.where("), expr(predicate), put(")");
-  for (const Buffer& b : block.allocs) symbols(b), defineBuffer(b);
-  // Regions may name the block's own buffers and its views, so those come first.
-  for (const Buffer& b : block.allocs)
+void Printer::blockBuffers(const BlockNode& block) {
+  for (const Buffer& b : block.allocs) {
+    symbols(b);
+    defineBuffer(b);
     line(bufferName(b) + " = T.sblock_alloc_buffer("), bufferArgs(b), put(")");
+  }
   for (const MatchBuffer& m : block.matches) {
     symbols(m->buffer);
     line();
@@ -269,9 +269,23 @@ void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
     defineBuffer(m->buffer);
     put(bufferName(m->buffer) + " = T.match_buffer(" + source + ", "), bufferArgs(m->buffer), put(")");
   }
+}
+
+void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
+  if (predicate && !isConst(predicate, 1)) line("T.where("), expr(predicate), put(")");
+  std::vector<NodeRef> uses(block.reads.begin(), block.reads.end());
+  uses.insert(uses.end(), block.writes.begin(), block.writes.end());
+  if (block.annotations) uses.push_back(block.annotations);
+  bool ownFirst = false; // what names the block's own buffers comes after those
+  for (const NodeRef& use : uses) {
+    for (const Buffer& b : block.allocs) ownFirst |= usesVar(use, b->data);
+    for (const MatchBuffer& m : block.matches) ownFirst |= usesVar(use, m->buffer->data);
+  }
+  if (ownFirst) blockBuffers(block);
   line("T.reads("), commaList(block.reads, [&](const BufferRegion& r) { region(*r); }), put(")");
   line("T.writes("), commaList(block.writes, [&](const BufferRegion& r) { region(*r); }), put(")");
   if (block.annotations) line("T.sblock_attr("), dictText(block.annotations), put(")");
+  if (!ownFirst) blockBuffers(block);
   if (block.init) {
     line("with T.init():");
     body(block.init);

@@ -202,12 +202,8 @@ void Verifier::region(const BufferRegionNode& r) {
   }
 }
 
-void Verifier::expr(const Expr& e, const RefBase& parent) {
-  if (full()) return;
-  if (!e) return error(parent, "an operand is missing");
+void Verifier::immediate(const Expr& e) {
   switch (e->kind) {
-  case Kind::kVar:
-    return variable(*e.as<VarNode>());
   case Kind::kIntImm: {
     auto& n = *e.as<IntImmNode>();
     bool wide = n.dtype.bits == 64 && n.dtype.isUInt();
@@ -220,6 +216,54 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
   case Kind::kFloatImm:
     if (!e->dtype.isFloat()) error(e, "a floating-point constant is marked " + e->dtype.str());
     return;
+  default:
+    return;
+  }
+}
+
+void Verifier::vectorExpr(const Expr& e) {
+  switch (e->kind) {
+  case Kind::kRamp: {
+    auto& n = *e.as<RampNode>();
+    expr(n.base, e), expr(n.stride, e);
+    if (n.base && n.stride &&
+        (n.base->dtype != n.stride->dtype || n.base->dtype.isVector() || n.dtype.scalar() != n.base->dtype))
+      error(e, "T.Ramp has a scalar base and stride of one type");
+    return;
+  }
+  case Kind::kBroadcast: {
+    auto& n = *e.as<BroadcastNode>();
+    expr(n.value, e);
+    if (n.value && (n.value->dtype.isVector() || n.dtype.scalar() != n.value->dtype))
+      error(e, "T.Broadcast repeats a scalar of its own type");
+    return;
+  }
+  case Kind::kShuffle: {
+    auto& n = *e.as<ShuffleNode>();
+    int64_t lanes = 0;
+    for (const Expr& v : n.vectors) {
+      expr(v, e);
+      lanes += v ? v->dtype.lanes : 0;
+    }
+    for (const Expr& i : n.indices)
+      if (auto c = asConst(i); !c || *c < 0 || *c >= lanes)
+        error(e, "an index of T.Shuffle is no constant below " + std::to_string(lanes));
+    return;
+  }
+  default:
+    return;
+  }
+}
+
+void Verifier::expr(const Expr& e, const RefBase& parent) {
+  if (full()) return;
+  if (!e) return error(parent, "an operand is missing");
+  switch (e->kind) {
+  case Kind::kVar:
+    return variable(*e.as<VarNode>());
+  case Kind::kIntImm:
+  case Kind::kFloatImm:
+    return immediate(e);
   case Kind::kStringImm:
     return;
   case Kind::kUnary: {
@@ -253,33 +297,10 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
   }
   case Kind::kLoad:
     return load(*e.as<LoadNode>());
-  case Kind::kRamp: {
-    auto& n = *e.as<RampNode>();
-    expr(n.base, e), expr(n.stride, e);
-    if (n.base && n.stride &&
-        (n.base->dtype != n.stride->dtype || n.base->dtype.isVector() || n.dtype.scalar() != n.base->dtype))
-      error(e, "T.Ramp has a scalar base and stride of one type");
-    return;
-  }
-  case Kind::kBroadcast: {
-    auto& n = *e.as<BroadcastNode>();
-    expr(n.value, e);
-    if (n.value && (n.value->dtype.isVector() || n.dtype.scalar() != n.value->dtype))
-      error(e, "T.Broadcast repeats a scalar of its own type");
-    return;
-  }
-  case Kind::kShuffle: {
-    auto& n = *e.as<ShuffleNode>();
-    int64_t lanes = 0;
-    for (const Expr& v : n.vectors) {
-      expr(v, e);
-      lanes += v ? v->dtype.lanes : 0;
-    }
-    for (const Expr& i : n.indices)
-      if (auto c = asConst(i); !c || *c < 0 || *c >= lanes)
-        error(e, "an index of T.Shuffle is no constant below " + std::to_string(lanes));
-    return;
-  }
+  case Kind::kRamp:
+  case Kind::kBroadcast:
+  case Kind::kShuffle:
+    return vectorExpr(e);
   case Kind::kLet: {
     auto& n = *e.as<LetNode>();
     expr(n.value, e);

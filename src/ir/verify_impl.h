@@ -34,6 +34,8 @@ private:
 
   // verify_expr.cc
   void expr(const Expr& e, const RefBase& parent);
+  void immediate(const Expr& e);
+  void vectorExpr(const Expr& e);
   void binary(const BinaryNode& n);
   void call(const CallNode& n);
   void load(const LoadNode& n);

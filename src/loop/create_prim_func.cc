@@ -126,6 +126,7 @@ private:
     }
     Array<Expr> indices;
     for (const IterVar& a : op->axes) indices.push_back(axisOf.at(a->var));
+    if (reduction && emptyDomain(*reduction)) return fillNest(op, *reduction);
     if (reduction) reduceBody(*block, op, *reduction, axisOf, indices);
     else {
       std::vector<Stmt> stores;
@@ -133,6 +134,19 @@ private:
       block->body = seq(stores);
     }
     return blockNest(block, loops, values);
+  }
+
+  static bool emptyDomain(const ReduceNode& r) {
+    for (const IterVar& a : r.axes)
+      if (isConst(a->domain->extent, 0)) return true;
+    return false;
+  }
+
+  // A reduction over no elements gives the identity (its loops would never run).
+  Stmt fillNest(const Operation& op, const ReduceNode& r) {
+    auto fill = make<OperationObject>(*op);
+    fill->body = r.init.empty() ? r.combiner->identity : r.init;
+    return computeNest(fill, nullptr);
   }
 
   void reduceBody(BlockNode& block, const Operation& op, const ReduceNode& r, const VarMap& axisOf, const Array<Expr>& indices) {

@@ -9,60 +9,62 @@
 namespace bevel {
 namespace {
 
+const std::vector<std::string> kPieces = {"(",
+                                          ")",
+                                          "[",
+                                          "]",
+                                          "{",
+                                          "}",
+                                          ":",
+                                          ",",
+                                          "=",
+                                          ".",
+                                          "\n",
+                                          "    ",
+                                          "\"",
+                                          "'",
+                                          "#",
+                                          "\\",
+                                          "0",
+                                          "-1",
+                                          "1e999",
+                                          "9223372036854775807",
+                                          "T.",
+                                          "R.",
+                                          "None",
+                                          "True",
+                                          "for ",
+                                          "if ",
+                                          "else:",
+                                          "with ",
+                                          "lambda x: x",
+                                          "T.grid(",
+                                          "T.axis.remap(\"S\", [i])",
+                                          "T.int64()",
+                                          "\"n\"",
+                                          "R.Tensor(",
+                                          "T.Buffer((2,), ",
+                                          "metadata[\"relax.expr.Constant\"][0]",
+                                          "*",
+                                          "**",
+                                          "@",
+                                          "\xff",
+                                          "\xc3",
+                                          "\t",
+                                          std::string(1, '\0'),
+                                          "<=",
+                                          "T.handle",
+                                          "cls.f",
+                                          "A",
+                                          "i",
+                                          "x"};
+
 std::string damaged(const std::string& text, std::mt19937& random) {
-  static const std::vector<std::string> kPieces = {"(",
-                                                   ")",
-                                                   "[",
-                                                   "]",
-                                                   "{",
-                                                   "}",
-                                                   ":",
-                                                   ",",
-                                                   "=",
-                                                   ".",
-                                                   "\n",
-                                                   "    ",
-                                                   "\"",
-                                                   "'",
-                                                   "#",
-                                                   "\\",
-                                                   "0",
-                                                   "-1",
-                                                   "1e999",
-                                                   "9223372036854775807",
-                                                   "T.",
-                                                   "R.",
-                                                   "None",
-                                                   "True",
-                                                   "for ",
-                                                   "if ",
-                                                   "else:",
-                                                   "with ",
-                                                   "lambda x: x",
-                                                   "T.grid(",
-                                                   "T.axis.remap(\"S\", [i])",
-                                                   "T.int64()",
-                                                   "\"n\"",
-                                                   "R.Tensor(",
-                                                   "T.Buffer((2,), ",
-                                                   "metadata[\"relax.expr.Constant\"][0]",
-                                                   "*",
-                                                   "**",
-                                                   "@",
-                                                   "\xff",
-                                                   "\xc3",
-                                                   "\t",
-                                                   std::string(1, '\0'),
-                                                   "<=",
-                                                   "T.handle",
-                                                   "cls.f",
-                                                   "A",
-                                                   "i",
-                                                   "x"};
   std::string out = text;
   int changes = 1 + int(random() % 4);
   for (int c = 0; c < changes && !out.empty(); ++c) {
     size_t at = random() % out.size();
+    const std::string& piece = kPieces[random() % kPieces.size()];
     switch (random() % 6) {
     case 0:
       out[at] = char(random() % 256);
@@ -71,14 +73,11 @@ std::string damaged(const std::string& text, std::mt19937& random) {
       out.erase(at, 1 + random() % 12);
       break;
     case 2:
-      out.insert(at, kPieces[random() % kPieces.size()]);
+      out.insert(at, piece);
       break;
-    case 3: { // swap two words
-      size_t other = random() % out.size();
-      std::string word = out.substr(other, 1 + random() % 10);
-      out.insert(at, word);
-      break;
-    }
+    case 3:
+      out.insert(at, std::string(out, random() % out.size(), 1 + random() % 10));
+      break;  // part of itself
     case 4: { // drop a line
       size_t begin = out.rfind('\n', at), end = out.find('\n', at);
       if (begin != std::string::npos && end != std::string::npos && end > begin)
@@ -86,8 +85,7 @@ std::string damaged(const std::string& text, std::mt19937& random) {
       break;
     }
     default:
-      out.replace(at, std::min<size_t>(out.size() - at, 1 + random() % 6),
-                  kPieces[random() % kPieces.size()]);
+      out.replace(at, std::min<size_t>(out.size() - at, 1 + random() % 6), piece);
     }
   }
   return out;

@@ -2,7 +2,6 @@
 #include "tests/ir/text_support.h"
 
 #include "base/file.h"
-#include "ir/structural.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -42,28 +41,8 @@ std::vector<CorpusFile> documentExamples() {
 }
 
 std::string roundTripFault(const NodeRef& node) {
-  std::vector<Constant> constants;
-  PrintOptions print;
-  print.constants = &constants;
-  std::string text = bevel::print(node, print);
-  ParseOptions parse;
-  parse.constants = constants;
-  NodeRef again;
-  if (node.is<ModuleNode>()) {
-    auto parsed = parseModule(text, parse);
-    if (!parsed) return parsed.error().str() + "\nin\n" + text;
-    again = *parsed;
-  } else {
-    auto parsed = parseFunction(text, parse);
-    if (!parsed) return parsed.error().str() + "\nin\n" + text;
-    again = *parsed;
-  }
-  if (!structuralEqual(node, again)) return "not equal: " + firstDifference(node, again) + "\nin\n" + text;
-  if (!structuralEqual(again, node)) return "equality is not symmetric\nin\n" + text;
-  if (structuralHash(node) != structuralHash(again)) return "equal, but hashed differently\nin\n" + text;
-  if (bevel::print(again) != text)
-    return "printed differently:\n" + bevel::print(again) + "\nagainst\n" + text;
-  return "";
+  auto ok = checkRoundTrip(node);
+  return ok ? "" : ok.error().str();
 }
 
 } // namespace bevel::test
