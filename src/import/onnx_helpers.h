@@ -45,6 +45,9 @@ std::vector<Conversion> reduceConversions();
 std::vector<Conversion> nnConversions();
 std::vector<Conversion> normConversions();
 std::vector<Conversion> recurrentConversions();
+std::vector<Conversion> resizeConversions();
+std::vector<Conversion> attentionConversions();
+std::vector<Conversion> selectionConversions();
 std::vector<Conversion> controlConversions();
 
 } // namespace bevel::onnx

@@ -20,7 +20,7 @@ const Table& table() {
     registerOps();
     Table made;
     for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions, normConversions,
-                        recurrentConversions, controlConversions})
+                        recurrentConversions, resizeConversions, attentionConversions, selectionConversions, controlConversions})
       for (const Conversion& c : family()) made.rows[{c.domain, c.op}].push_back(c);
     for (auto& [key, rows] : made.rows)
       std::stable_sort(rows.begin(), rows.end(), [](const Conversion& a, const Conversion& b) { return a.since < b.since; });

@@ -1,0 +1,69 @@
+// TopK, bit casts, windows of signal processing.
+#include "import/onnx_helpers.h"
+
+#include <cmath>
+
+namespace bevel::onnx {
+
+namespace {
+
+Result<Values> topkOf(Node& n, const Array<Expr>& k) {
+  if (k.size() != 1) return n.invalid("k must be a scalar");
+  BEVEL_TRY(GraphExpr both, n.emit("topk", {n.x(0), Node::shapeArg(k)}, {{"axis", intImm(n.attrInt("axis", -1))}, {"largest", intImm(n.attrInt("largest", 1))}}));
+  return n.fields(both);
+}
+Result<Values> topk1(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  return topkOf(n, dims({n.attrInt("k", 0)}));
+}
+Result<Values> topk10(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  BEVEL_TRY(Array<Expr> k, n.ints(1));
+  return topkOf(n, k);
+}
+
+Result<Values> bitCast(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  auto t = dtypeOf(int32_t(n.attrInt("to", 0)));
+  if (!t || t->bits != n.dtype(0).bits || t->isString()) return n.unsupported("a bit cast to another width");
+  return n.one("bitcast", {n.x(0)}, {{"dtype", dtypeNode(*t)}});
+}
+
+// a0 - a1 cos(2πi/d) + a2 cos(4πi/d), d = size for periodic windows, else size - 1.
+Result<Values> window(Node& n, double a0, double a1, double a2) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(Array<Expr> size, n.ints(0));
+  if (size.size() != 1) return n.invalid("the size must be a scalar");
+  auto t = dtypeOf(int32_t(n.attrInt("output_datatype", 1)));
+  if (!t || t->isString()) return n.unsupported("the output type");
+  DType real = DType::Float(64);
+  BEVEL_TRY(GraphExpr i, n.emit("arange", {Node::scalarConstant(real, 0), Node::scalarConstant(real, 1), Node::shapeArg(size)}));
+  Expr divisor = n.attrInt("periodic", 1) ? size[0] : size[0] - 1;
+  BEVEL_TRY(GraphExpr d, n.emit("shape_to_tensor", {Node::shapeArg({divisor})}));
+  BEVEL_TRY(d, n.castTo(d, real));
+  BEVEL_TRY(GraphExpr angle, binaryOp(n, "multiply", i, Node::scalarConstant(real, 2 * M_PI)));
+  BEVEL_TRY(angle, binaryOp(n, "divide", angle, d));
+  BEVEL_TRY(GraphExpr c, unaryOp(n, "cos", angle));
+  BEVEL_TRY(c, binaryOp(n, "multiply", c, Node::scalarConstant(real, a1)));
+  BEVEL_TRY(GraphExpr y, binaryOp(n, "subtract", Node::scalarConstant(real, a0), c));
+  if (a2 != 0) {
+    BEVEL_TRY(GraphExpr twice, binaryOp(n, "multiply", angle, Node::scalarConstant(real, 2)));
+    BEVEL_TRY(twice, unaryOp(n, "cos", twice));
+    BEVEL_TRY(twice, binaryOp(n, "multiply", twice, Node::scalarConstant(real, a2)));
+    BEVEL_TRY(y, binaryOp(n, "add", y, twice));
+  }
+  BEVEL_TRY(y, n.castTo(y, *t));
+  return Values{n.value(y)};
+}
+Result<Values> hann(Node& n) { return window(n, 0.5, 0.5, 0); }
+Result<Values> hamming(Node& n) { return window(n, 25.0 / 46, 1 - 25.0 / 46, 0); }
+Result<Values> blackman(Node& n) { return window(n, 0.42, 0.5, 0.08); }
+
+} // namespace
+
+std::vector<Conversion> selectionConversions() {
+  return {{"TopK", 1, topk1}, {"TopK", 10, topk10}, {"BitCast", 26, bitCast}, {"HannWindow", 17, hann}, {"HammingWindow", 17, hamming},
+          {"BlackmanWindow", 17, blackman}};
+}
+
+} // namespace bevel::onnx

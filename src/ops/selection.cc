@@ -1,0 +1,137 @@
+// Selection and reinterpretation: topk, bitcast.
+#include "ops/common.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bevel::ops {
+
+namespace {
+
+// ---- topk ------------------------------------------------------------------------------------------------------------
+
+Result<Type> topkInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  if (call.values(1).size() != 1) return call.invalid("one k is expected");
+  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger()) return call.unsupported("is not defined on " + call.dtype(0).str());
+  Expr k = call.values(1)[0];
+  BEVEL_CHECK(context.require(logicalAnd(k >= intImm(0), k <= call.shape(0)[size_t(axis)]), call, "k is out of range"));
+  Array<Expr> shape = call.shape(0);
+  shape.set(size_t(axis), k);
+  return Type(make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
+}
+
+// (v, i) comes before (w, k): a better value, or the same at a smaller index. NaN is larger than all.
+Expr before(bool largest, const Expr& v, const Expr& i, const Expr& w, const Expr& k) {
+  Expr better = largest ? v > w : v < w, same = eq(v, w);
+  if (v->dtype.isFloat()) {
+    Expr nv = callIntrin(Intrin::kIsNan, v), nw = callIntrin(Intrin::kIsNan, w);
+    better = logicalOr(better, largest ? logicalAnd(nv, logicalNot(nw)) : logicalAnd(nw, logicalNot(nv)));
+    same = logicalOr(same, logicalAnd(nv, nw));
+  }
+  return logicalOr(better, logicalAnd(same, i < k));
+}
+
+// k passes over the axis, each for the first element behind the one chosen before.
+Result<TeTensors> topkCompute(const OpCall& call, const TeTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t a = size_t(axis);
+  bool largest = call.i("largest") != 0;
+  const te::Tensor& x = in[0];
+  Array<Expr> shape = x.shape();
+  shape.set(a, call.values(1)[0]);
+  Buffer values = buffer("values", x.dtype(), shape), indices = buffer("indices", kInt64, shape);
+  Buffer best = buffer("best", kInt64, {intImm(1)}), last = buffer("last", kInt64, {intImm(1)});
+  std::vector<Var> loops;
+  Array<Expr> index;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    loops.push_back(var(fmt::format("i{}", d), kInt64));
+    index.push_back(loops.back());
+  }
+  Array<Expr> zero = {intImm(0)};
+  DType t = computeType(x.dtype());
+  auto element = [&](const Expr& i) {
+    Array<Expr> at = index;
+    at.set(a, i);
+    return castTo(t, x(at));
+  };
+  Var i = var("candidate", kInt64);
+  Expr lastAt = load(last, zero), bestAt = load(best, zero), none = intImm(-1);
+  Expr fresh = logicalOr(eq(lastAt, none), before(largest, element(max(lastAt, intImm(0))), max(lastAt, intImm(0)), element(i), i));
+  Expr wins = logicalOr(eq(bestAt, none), before(largest, element(i), i, element(max(bestAt, intImm(0))), max(bestAt, intImm(0))));
+  Stmt scan = forLoop(i, x.shape()[a], make<const IfNode>(logicalAnd(fresh, wins), store(best, i, zero)));
+  Expr chosen = max(bestAt, intImm(0));
+  Array<Expr> source = index;
+  source.set(a, chosen);
+  Stmt put = seq({store(values, x(source), index), store(indices, chosen, index), store(last, chosen, zero)});
+  Stmt body = forLoop(loops[a], shape[a], seq({store(best, none, zero), scan, put}));
+  body = seq({store(last, none, zero), body});
+  body = make<const AllocNode>(best, make<const AllocNode>(last, body));
+  for (size_t d = x.rank(); d-- > 0;)
+    if (d != a) body = forLoop(loops[d], x.shape()[d], body);
+  return te::externOp({values, indices}, {x}, "topk", body);
+}
+
+Result<HostTensors> topkEval(const OpCall& call, const HostTensors& in) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  bool largest = call.i("largest") != 0, real = in[0]->dtype.isFloat(), isUnsigned = in[0]->dtype.isUInt();
+  Ints shape = in[0]->shape, strides = stridesOf(shape);
+  int64_t n = shape[size_t(axis)], k = (*call.constValues(1))[0], step = strides[size_t(axis)];
+  shape[size_t(axis)] = k;
+  auto values = TensorObject::zeros(in[0]->dtype, shape), indices = TensorObject::zeros(kInt64, shape);
+  Ints outStrides = stridesOf(shape), outer = shape;
+  outer[size_t(axis)] = std::min<int64_t>(k, 1);
+  forEachIndex(outer, [&](const Ints& at) {
+    int64_t start = offsetOf(at, strides), out = offsetOf(at, outStrides);
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < n; ++i) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) {
+      if (!largest) std::swap(p, q);
+      if (real) {
+        double a = in[0]->asDouble(start + p * step), b = in[0]->asDouble(start + q * step);
+        return std::isnan(a) ? !std::isnan(b) : a > b;
+      }
+      int64_t a = in[0]->asInt(start + p * step), b = in[0]->asInt(start + q * step);
+      return isUnsigned ? uint64_t(a) > uint64_t(b) : a > b;
+    });
+    for (int64_t i = 0; i < k; ++i) {
+      copyElement(*values, out + i * outStrides[size_t(axis)], *in[0], start + order[size_t(i)] * step);
+      indices->setInt(out + i * outStrides[size_t(axis)], order[size_t(i)]);
+    }
+  });
+  return HostTensors{values, indices};
+}
+
+// ---- bitcast ---------------------------------------------------------------------------------------------------------
+
+Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
+  DType t = call.dtypeAttr("dtype");
+  if (t.bits != call.dtype(0).bits || t.bits < 8) return call.invalid("the dtypes have different widths");
+  return tensorOf(t, call.shape(0));
+}
+Result<TeTensors> bitcastCompute(const OpCall& call, const TeTensors& in) {
+  DType t = call.dtypeAttr("dtype");
+  return TeTensors{te::compute(in[0].shape(), "bitcast", [&](const Array<Var>& i) {
+    Expr x = in[0](exprs(i));
+    return x->dtype == t ? x : callAs(t, Intrin::kReinterpret, {x});
+  })};
+}
+Result<HostTensors> bitcastEval(const OpCall& call, const HostTensors& in) {
+  auto y = TensorObject::zeros(call.dtypeAttr("dtype"), in[0]->shape);
+  if (y->byteSize()) std::memcpy(y->mutableBytes(), in[0]->bytes(), size_t(y->byteSize()));
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_selection(OpRegistry& r) {
+  r.add({.name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and their int64 indices; ties by smaller index. ONNX TopK.",
+         .inputs = {"x", {"k", InputKind::kShape}}, .attrs = {intAttr("axis", -1), intAttr("largest", 1)}, .infer = topkInfer,
+         .compute = topkCompute, .eval = topkEval,
+         .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0", "float32[9]:special shape(9)", "float32[3] shape(0)"}});
+  r.add({.name = "bitcast", .doc = "The same bits as another dtype of the same width. ONNX BitCast.", .inputs = {"x"},
+         .attrs = {required(dtypeAttr("dtype"))}, .infer = bitcastInfer, .compute = bitcastCompute, .eval = bitcastEval,
+         .layout = LayoutKind::kAny, .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8"}});
+}
+
+} // namespace bevel::ops
