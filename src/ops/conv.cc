@@ -1,4 +1,5 @@
-// Convolutions and transposed convolutions of one to three spatial dimensions, channels first.
+// Convolutions and transposed convolutions of one to three spatial dimensions, channels first, or last with
+// data_layout "NHWC" (chosen by select/layout).
 //
 // Padding is a stage of its own, so that schedules see a plain contraction; half accumulates in fp32, 8-bit in int32.
 #include "ops/common.h"
@@ -38,13 +39,27 @@ Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
 
 int64_t spatialRank(const OpCall& call) { return call.op.name[call.op.name.size() - 2] - '0'; } // …conv2d, …transpose2d
 
+// Positions of the axes in the data.
+struct Axes {
+  size_t channel = 1, spatial = 2; // spatial: the first of them
+};
+Axes axesOf(const OpCall& call) {
+  return call.s("data_layout") == "NHWC" ? Axes{size_t(spatialRank(call)) + 1, 1} : Axes{};
+}
+// A weight of one input channel a group, output channels last: [kernel…, O].
+bool outputsLast(const OpCall& call) { return call.s("kernel_layout") == "HWO"; }
+
 Result<Window> convWindow(const OpCall& call) {
   size_t n = size_t(spatialRank(call));
-  if (call.rank(0) != n + 2 || call.rank(1) != n + 2)
+  bool hwo = outputsLast(call);
+  if (std::string layout = call.s("data_layout"); layout != "NCHW" && layout != "NHWC") return call.invalid("unknown data_layout " + layout);
+  if (std::string layout = call.s("kernel_layout"); call.hasAttr("kernel_layout") && layout != "OIHW" && !hwo)
+    return call.invalid("unknown kernel_layout " + layout);
+  if (call.rank(0) != n + 2 || call.rank(1) != n + (hwo ? 1 : 2))
     return call.invalid(fmt::format("input and weight must have rank {}", n + 2));
   Ints kernel;
   for (size_t d = 0; d < n; ++d) {
-    auto k = asConst(call.shape(1)[d + 2]);
+    auto k = asConst(call.shape(1)[hwo ? d : d + 2]);
     if (!k) return call.unsupported("a symbolic kernel size");
     kernel.push_back(*k);
   }
@@ -70,37 +85,39 @@ Result<Type> convInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
   int64_t groups = call.i("groups");
-  auto outputs = asConst(k[0]), perGroup = asConst(k[1]);
+  Axes at = axesOf(call);
+  auto outputs = asConst(outputsLast(call) ? k.back() : k[0]), perGroup = outputsLast(call) ? std::optional<int64_t>(1) : asConst(k[1]);
   if (!outputs || !perGroup) return call.unsupported("a symbolic number of channels");
   if (groups < 1 || *outputs % groups != 0) return call.invalid("the output channels do not divide into the groups");
   int64_t channels = 0;
   if (__builtin_mul_overflow(*perGroup, groups, &channels)) return call.invalid("too many channels");
-  BEVEL_CHECK(context.require(eq(x[1], intImm(channels)), call, fmt::format("the input does not have {} channels", channels)));
+  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(channels)), call, fmt::format("the input does not have {} channels", channels)));
   if (call.dtypeAttr("out_dtype").isVoid()) BEVEL_CHECK(requireSameDType(call, 0, 2));
-  Array<Expr> shape = {x[0], k[0]};
+  Array<Expr> shape = x;
+  shape.set(at.channel, intImm(*outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
-    Expr n = outputExtent(context.analyzer, x[d + 2], w, d);
+    Expr n = outputExtent(context.analyzer, x[at.spatial + d], w, d);
     if (auto c = asConst(n); c && *c < 0) return call.invalid("the kernel is larger than the padded input");
-    shape.push_back(n);
+    shape.set(at.spatial + d, n);
   }
   return tensorOf(resultOf(call), shape);
 }
 
 // The input with zeros around its spatial dimensions, or the input itself.
-te::Tensor padded(const te::Tensor& x, const Window& w) {
+te::Tensor padded(const te::Tensor& x, const Window& w, size_t first) {
   bool any = false;
   for (size_t d = 0; d < w.rank(); ++d) any |= w.before[d] != 0 || w.after[d] != 0;
   if (!any) return x;
   Array<Expr> shape = x.shape();
-  for (size_t d = 0; d < w.rank(); ++d) shape.set(d + 2, x.shape()[d + 2] + (w.before[d] + w.after[d]));
+  for (size_t d = 0; d < w.rank(); ++d) shape.set(first + d, x.shape()[first + d] + (w.before[d] + w.after[d]));
   return te::compute(shape, "pad", [&](const Array<Var>& i) {
     Array<Expr> index = exprs(i);
     Expr inside = boolImm(true);
     for (size_t d = 0; d < w.rank(); ++d) {
       if (w.before[d] == 0 && w.after[d] == 0) continue;
-      Expr k = Expr(i[d + 2]) - intImm(w.before[d]);
-      index.set(d + 2, k);
-      inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < x.shape()[d + 2]));
+      Expr k = Expr(i[first + d]) - intImm(w.before[d]);
+      index.set(first + d, k);
+      inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < x.shape()[first + d]));
     }
     return ifThenElse(inside, x(index), constant(x.dtype(), 0));
   });
@@ -109,22 +126,28 @@ te::Tensor padded(const te::Tensor& x, const Window& w) {
 Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Window w, convWindow(call));
   DType out = resultOf(call), acc = accumulatorOf(in[0].dtype(), out);
-  int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[1]), perOut = *asConst(in[1].shape()[0]) / groups;
-  te::Tensor x = padded(in[0], w);
+  bool hwo = outputsLast(call);
+  int64_t groups = call.i("groups"), perIn = hwo ? 1 : *asConst(in[1].shape()[1]);
+  int64_t perOut = *asConst(hwo ? in[1].shape().back() : in[1].shape()[0]) / groups;
+  Axes at = axesOf(call);
+  te::Tensor x = padded(in[0], w, at.spatial);
   te::Tensor y = te::compute(resultShape(call), "conv", [&](const Array<Var>& i) {
     Array<IterVar> axes;
+    const Var& oc = i[at.channel];
     Expr ic = intImm(0), channel = intImm(0);
     if (perIn > 1) {
       axes.push_back(te::reduceAxis(intImm(perIn), "ic"));
       ic = axes[0]->var;
     }
-    if (groups > 1) channel = (perOut == 1 ? Expr(i[1]) : floordiv(i[1], perOut)) * perIn;
-    Array<Expr> source = {i[0], channel + ic}, weight = {i[1], ic};
+    if (groups > 1) channel = (perOut == 1 ? Expr(oc) : floordiv(oc, perOut)) * perIn;
+    Array<Expr> source = exprs(i), weight = hwo ? Array<Expr>{} : Array<Expr>{oc, ic};
+    source.set(at.channel, channel + ic);
     for (size_t d = 0; d < w.rank(); ++d) {
       axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-      source.push_back(Expr(i[d + 2]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
+      source.set(at.spatial + d, Expr(i[at.spatial + d]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
       weight.push_back(axes.back()->var);
     }
+    if (hwo) weight.push_back(oc);
     return te::sum(castTo(acc, x(source)) * castTo(acc, in[1](weight)), axes);
   });
   if (acc == out) return TeTensors{y};
@@ -135,18 +158,23 @@ Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
   BEVEL_TRY(Window w, convWindow(call));
   auto y = TensorObject::zeros(resultOf(call), hostShape(call));
   const Ints &xs = in[0]->shape, &ks = in[1]->shape;
-  Ints xStrides = stridesOf(xs), kStrides = stridesOf(ks);
-  int64_t perOut = ks[0] / call.i("groups"), at = 0;
-  Ints taps(ks.begin() + 1, ks.end());
+  Ints xStrides = stridesOf(xs), kStrides = stridesOf(ks), taps = {1};
+  Axes axis = axesOf(call);
+  bool hwo = outputsLast(call);
+  if (!hwo) taps[0] = ks[1];
+  else kStrides.insert(kStrides.begin(), {1, 0}); // as strides of [O, 1, kernel…]
+  taps.insert(taps.end(), w.kernel.begin(), w.kernel.end());
+  int64_t perOut = (hwo ? ks.back() : ks[0]) / call.i("groups"), at = 0;
   forEachIndex(y->shape, [&](const Ints& i) {
     double real = 0;
     uint64_t integer = 0;
     forEachIndex(taps, [&](const Ints& t) {
-      int64_t xo = i[0] * xStrides[0] + (i[1] / perOut * ks[1] + t[0]) * xStrides[1], ko = i[1] * kStrides[0] + t[0] * kStrides[1];
+      int64_t oc = i[axis.channel], ko = oc * kStrides[0] + t[0] * kStrides[1];
+      int64_t xo = i[0] * xStrides[0] + (oc / perOut * taps[0] + t[0]) * xStrides[axis.channel];
       for (size_t d = 0; d < w.rank(); ++d) {
-        int64_t p = i[d + 2] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
-        if (p < 0 || p >= xs[d + 2]) return;
-        xo += p * xStrides[d + 2];
+        int64_t p = i[axis.spatial + d] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
+        if (p < 0 || p >= xs[axis.spatial + d]) return;
+        xo += p * xStrides[axis.spatial + d];
         ko += t[d + 1] * kStrides[d + 2];
       }
       if (y->dtype.isFloat()) real += in[0]->asDouble(xo) * in[1]->asDouble(ko);
@@ -163,21 +191,23 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
   BEVEL_CHECK(requireSameDType(call, 0, 2));
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
+  Axes at = axesOf(call);
   int64_t groups = call.i("groups");
   auto inputs = asConst(k[0]), perOut = asConst(k[1]);
   if (!inputs || !perOut) return call.unsupported("a symbolic number of channels");
   int64_t outputs = 0;
   if (groups < 1 || *inputs % groups != 0 || __builtin_mul_overflow(*perOut, groups, &outputs)) return call.invalid("the channels do not divide into the groups");
-  BEVEL_CHECK(context.require(eq(x[1], intImm(*inputs)), call, fmt::format("the input does not have {} channels", *inputs)));
+  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(*inputs)), call, fmt::format("the input does not have {} channels", *inputs)));
   Ints extra = call.ints("output_padding");
   if (extra.empty()) extra.assign(w.rank(), 0);
   if (extra.size() != w.rank()) return call.invalid("output_padding does not fit the spatial dimensions");
-  Array<Expr> shape = {x[0], intImm(outputs)};
+  Array<Expr> shape = x;
+  shape.set(at.channel, intImm(outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
     int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-    Expr n = context.analyzer.simplify((x[d + 2] - 1) * w.strides[d] + (extra[d] + span - w.before[d] - w.after[d]));
+    Expr n = context.analyzer.simplify((x[at.spatial + d] - 1) * w.strides[d] + (extra[d] + span - w.before[d] - w.after[d]));
     if (auto c = asConst(n); c && *c < 0) return call.invalid("an output dimension is negative");
-    shape.push_back(n);
+    shape.set(at.spatial + d, n);
   }
   return tensorOf(call.dtype(0), shape);
 }
@@ -185,24 +215,26 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
 Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Window w, convWindow(call));
   const te::Tensor& x = in[0];
+  Axes at = axesOf(call);
   DType acc = accumulatorOf(x.dtype(), x.dtype());
   int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[0]) / groups, perOut = *asConst(in[1].shape()[1]);
   te::Tensor y = te::compute(resultShape(call), "conv_transpose", [&](const Array<Var>& i) {
     Array<IterVar> axes = {te::reduceAxis(intImm(perIn), "ic")};
-    Expr ic = Expr(axes[0]->var), oc = i[1];
+    Expr ic = Expr(axes[0]->var), oc = i[at.channel];
     if (groups > 1) {
-      ic = floordiv(i[1], perOut) * perIn + ic;
-      oc = floormod(i[1], perOut);
+      ic = floordiv(i[at.channel], perOut) * perIn + ic;
+      oc = floormod(i[at.channel], perOut);
     }
-    Array<Expr> source = {i[0], ic}, weight = {ic, oc};
+    Array<Expr> source = exprs(i), weight = {ic, oc};
+    source.set(at.channel, ic);
     Expr valid = boolImm(true);
     for (size_t d = 0; d < w.rank(); ++d) {
       axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-      Expr t = Expr(i[d + 2]) + intImm(w.before[d]) - Expr(axes.back()->var) * w.dilation[d];
+      Expr t = Expr(i[at.spatial + d]) + intImm(w.before[d]) - Expr(axes.back()->var) * w.dilation[d];
       Expr p = w.strides[d] == 1 ? t : floordiv(t, w.strides[d]);
-      valid = logicalAnd(valid, logicalAnd(p >= intImm(0), p < x.shape()[d + 2]));
+      valid = logicalAnd(valid, logicalAnd(p >= intImm(0), p < x.shape()[at.spatial + d]));
       if (w.strides[d] != 1) valid = logicalAnd(valid, eq(floormod(t, w.strides[d]), intImm(0)));
-      source.push_back(p);
+      source.set(at.spatial + d, p);
       weight.push_back(axes.back()->var);
     }
     Expr value = ifThenElse(valid, castTo(acc, x(source)), constant(acc, 0));
@@ -219,15 +251,17 @@ Result<HostTensors> transposeEval(const OpCall& call, const HostTensors& in) {
   std::vector<double> total(size_t(y->size()), 0);
   const Ints &ks = in[1]->shape, &ys = y->shape;
   Ints kStrides = stridesOf(ks), yStrides = stridesOf(ys), taps(ks.begin() + 1, ks.end());
+  Axes axis = axesOf(call);
   int64_t perIn = ks[0] / call.i("groups"), at = 0;
   forEachIndex(in[0]->shape, [&](const Ints& i) {
     double value = in[0]->asDouble(at++);
     forEachIndex(taps, [&](const Ints& t) {
-      int64_t yo = i[0] * yStrides[0] + (i[1] / perIn * ks[1] + t[0]) * yStrides[1], ko = i[1] * kStrides[0] + t[0] * kStrides[1];
+      int64_t ic = i[axis.channel], ko = ic * kStrides[0] + t[0] * kStrides[1];
+      int64_t yo = i[0] * yStrides[0] + (ic / perIn * ks[1] + t[0]) * yStrides[axis.channel];
       for (size_t d = 0; d < w.rank(); ++d) {
-        int64_t p = i[d + 2] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
-        if (p < 0 || p >= ys[d + 2]) return;
-        yo += p * yStrides[d + 2];
+        int64_t p = i[axis.spatial + d] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
+        if (p < 0 || p >= ys[axis.spatial + d]) return;
+        yo += p * yStrides[axis.spatial + d];
         ko += t[d + 1] * kStrides[d + 2];
       }
       total[size_t(yo)] += value * in[1]->asDouble(ko);
@@ -245,15 +279,19 @@ void register_conv(OpRegistry& r) {
     auto shape = [&](const char* channels, const std::string& dims) { return fmt::format("float32[{}{}]", channels, dims); };
     std::string area = std::string(spatial[n]).substr(1, std::string(spatial[n]).size() - 2), kernel = n == 1 ? "3" : n == 2 ? "3,2" : "2,2,2";
     std::vector<OpAttr> attrs = {intsAttr("strides"), intsAttr("padding", "begins, then ends; or one value a dimension"), intsAttr("dilation"),
-                                 intAttr("groups", 1)};
+                                 intAttr("groups", 1), strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions")};
     std::vector<OpAttr> direct = attrs;
     direct.push_back(dtypeAttr("out_dtype"));
+    direct.push_back(strAttr("kernel_layout", "OIHW", "HWO: weight [kernel, O], for one input channel a group"));
     std::string x = shape("2,4,", area), pads = n == 1 ? "[1,2]" : n == 2 ? "[1,0,2,1]" : "[1,0,0,1,1,0]", twos = n == 1 ? "[2]" : n == 2 ? "[2,2]" : "[2,1,2]";
     r.add({.name = fmt::format("nn.conv{}d", n),
            .doc = "Convolution (correlation), x [N, C, …], weight [O, C/groups, …]; padding with zeros. ONNX Conv, without bias.",
            .inputs = {"x", "weight"}, .attrs = direct, .infer = convInfer, .compute = convCompute, .eval = convEval,
            .layout = LayoutKind::kContraction,
-           .tests = {x + " " + shape("6,4,", kernel), x + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos,
+           .tests = {x + " " + shape("6,4,", kernel),
+                     shape("2,", area + ",4") + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos + " data_layout=NHWC",
+                     shape("2,", area + ",3") + " " + shape("", kernel + ",6") + " groups=3 padding=" + pads + " data_layout=NHWC kernel_layout=HWO",
+                     x + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos,
                      x + " " + shape("4,1,", kernel) + " groups=4 dilation=" + twos}});
     std::vector<OpAttr> transposed = attrs;
     transposed.push_back(intsAttr("output_padding"));
@@ -261,7 +299,8 @@ void register_conv(OpRegistry& r) {
            .doc = "Gradient of a convolution with respect to its input, x [N, C, …], weight [C, O/groups, …]. ONNX ConvTranspose, without bias.",
            .inputs = {"x", "weight"}, .attrs = transposed, .infer = transposeInfer, .compute = transposeCompute, .eval = transposeEval,
            .layout = LayoutKind::kContraction,
-           .tests = {x + " " + shape("4,3,", kernel) + " strides=" + twos, x + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos}});
+           .tests = {shape("2,", area + ",4") + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos + " data_layout=NHWC",
+                     x + " " + shape("4,3,", kernel) + " strides=" + twos, x + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos}});
   }
 }
 

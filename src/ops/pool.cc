@@ -1,4 +1,5 @@
-// Pooling over windows of one to three (or any number of) spatial dimensions, channels first.
+// Pooling over windows of one to three (or any number of) spatial dimensions, channels first, or last with
+// data_layout "NHWC" (chosen by select/layout).
 //
 // ceil_mode: a last window that starts in the padding behind the input is dropped (ONNX 19 and later). Averages divide by
 // the number of cells inside the input, or inside input and padding with count_include_pad; never by cells beyond.
@@ -10,6 +11,7 @@ namespace {
 
 struct Window {
   Ints kernel, strides, dilation, before, after;
+  size_t channel = 1, spatial = 2; // axes of the data; spatial: the first of them
   size_t rank() const { return kernel.size(); }
 };
 
@@ -18,6 +20,8 @@ Result<Window> windowOf(const OpCall& call) {
   w.kernel = call.ints("kernel");
   size_t n = w.kernel.size();
   if (call.rank(0) != n + 2 || n == 0) return call.invalid(fmt::format("a kernel of {} dimensions for rank {}", n, call.rank(0)));
+  if (std::string layout = call.s("data_layout"); layout == "NHWC") w.channel = n + 1, w.spatial = 1;
+  else if (call.hasAttr("data_layout") && layout != "NCHW") return call.invalid("unknown data_layout " + layout);
   auto get = [&](const char* name, size_t size, int64_t otherwise) {
     Ints v = call.ints(name);
     return v.empty() ? Ints(size, otherwise) : v;
@@ -39,10 +43,10 @@ Result<Window> windowOf(const OpCall& call) {
 }
 
 Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& w) {
-  Array<Expr> shape = {call.shape(0)[0], call.shape(0)[1]};
+  Array<Expr> shape = call.shape(0);
   for (size_t d = 0; d < w.rank(); ++d) {
     int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1, s = w.strides[d];
-    Expr in = call.shape(0)[d + 2], room = in + (w.before[d] + w.after[d] - span);
+    Expr in = shape[w.spatial + d], room = in + (w.before[d] + w.after[d] - span);
     Expr n;
     if (call.i("ceil_mode") == 0) n = floordiv(room, s) + 1;
     else {
@@ -52,7 +56,7 @@ Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& 
     }
     n = an.simplify(n);
     if (auto c = asConst(n); c && *c < 0) return call.invalid("the window is larger than the padded input");
-    shape.push_back(n);
+    shape.set(w.spatial + d, n);
   }
   return shape;
 }
@@ -75,13 +79,13 @@ struct Taps {
 
 Taps tapsOf(const te::Tensor& x, const Window& w, const Array<Var>& i) {
   Taps t;
-  t.index = {i[0], i[1]};
+  t.index = exprs(i);
   for (size_t d = 0; d < w.rank(); ++d) {
     t.axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-    Expr p = Expr(i[d + 2]) * w.strides[d] + Expr(t.axes.back()->var) * w.dilation[d] - intImm(w.before[d]);
-    t.index.push_back(p);
+    Expr p = Expr(i[w.spatial + d]) * w.strides[d] + Expr(t.axes.back()->var) * w.dilation[d] - intImm(w.before[d]);
+    t.index.set(w.spatial + d, p);
     // With floor rounding every window ends inside the padded input.
-    t.inside = logicalAnd(t.inside, logicalAnd(p >= intImm(0), p < x.shape()[d + 2]));
+    t.inside = logicalAnd(t.inside, logicalAnd(p >= intImm(0), p < x.shape()[w.spatial + d]));
   }
   return t;
 }
@@ -121,8 +125,8 @@ Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
         n = n * intImm(w.kernel[d]);
         continue;
       }
-      Expr start = Expr(i[d + 2]) * w.strides[d] - intImm(w.before[d]);
-      Expr low = intImm(include ? -w.before[d] : 0), high = include ? x.shape()[d + 2] + intImm(w.after[d]) : x.shape()[d + 2];
+      Expr start = Expr(i[w.spatial + d]) * w.strides[d] - intImm(w.before[d]);
+      Expr low = intImm(include ? -w.before[d] : 0), high = include ? x.shape()[w.spatial + d] + intImm(w.after[d]) : x.shape()[w.spatial + d];
       Expr last = min(ceilDiv(high - start, w.dilation[d]), intImm(w.kernel[d])), first = max(ceilDiv(low - start, w.dilation[d]), intImm(0));
       n = n * max(last - first, intImm(0));
     }
@@ -169,11 +173,11 @@ Result<TeTensors> maxIndicesCompute(const OpCall& call, const TeTensors& in) {
 void forEachTap(const Window& w, const Ints& shape, const Ints& i, FunctionRef<void(int64_t, const Ints&)> f) {
   Ints strides = stridesOf(shape), at(w.rank());
   forEachIndex(w.kernel, [&](const Ints& t) {
-    int64_t o = i[0] * strides[0] + i[1] * strides[1];
+    int64_t o = i[0] * strides[0] + i[w.channel] * strides[w.channel];
     for (size_t d = 0; d < w.rank(); ++d) {
-      at[d] = i[d + 2] * w.strides[d] + t[d] * w.dilation[d] - w.before[d];
-      if (at[d] < 0 || at[d] >= shape[d + 2]) return;
-      o += at[d] * strides[d + 2];
+      at[d] = i[w.spatial + d] * w.strides[d] + t[d] * w.dilation[d] - w.before[d];
+      if (at[d] < 0 || at[d] >= shape[w.spatial + d]) return;
+      o += at[d] * strides[w.spatial + d];
     }
     f(o, at);
   });
@@ -198,7 +202,7 @@ Result<HostTensors> poolEval(const OpCall& call, const HostTensors& in) {
       cells = 1;
       for (size_t d = 0; d < w.rank(); ++d) {
         int64_t inRange = 0;
-        for (int64_t t = 0; t < w.kernel[d]; ++t) inRange += i[d + 2] * w.strides[d] + t * w.dilation[d] - w.before[d] < shape[d + 2] + w.after[d];
+        for (int64_t t = 0; t < w.kernel[d]; ++t) inRange += i[w.spatial + d] * w.strides[d] + t * w.dilation[d] - w.before[d] < shape[w.spatial + d] + w.after[d];
         cells *= inRange;
       }
     }
@@ -217,15 +221,18 @@ Result<HostTensors> poolEval(const OpCall& call, const HostTensors& in) {
 void register_pool(OpRegistry& r) {
   std::vector<OpAttr> attrs = {required(intsAttr("kernel")), intsAttr("strides"), intsAttr("dilation"), intsAttr("padding", "begins, then ends"),
                                intAttr("ceil_mode", 0)};
+  std::vector<OpAttr> average = attrs, indexed = attrs;
+  for (auto* list : {&attrs, &average}) list->push_back(strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions"));
   r.add({.name = "nn.max_pool", .doc = "Largest element of each window. ONNX MaxPool.", .inputs = {"x"}, .attrs = attrs, .infer = poolInfer,
          .compute = maxPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
-         .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]", "float32[1,2,9] kernel=[2] strides=[2] ceil_mode=1", "uint8[1,1,5,5]:int9 kernel=[3,3] dilation=[2,1]"}});
-  std::vector<OpAttr> average = attrs, indexed = attrs;
+         .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]", "float32[2,7,8,3] kernel=[3,2] strides=[2,2] padding=[1,0,1,1] data_layout=NHWC",
+                   "float32[1,2,9] kernel=[2] strides=[2] ceil_mode=1", "uint8[1,1,5,5]:int9 kernel=[3,3] dilation=[2,1]"}});
   average.push_back(intAttr("count_include_pad", 0));
   r.add({.name = "nn.avg_pool", .doc = "Mean of each window. ONNX AveragePool.", .inputs = {"x"}, .attrs = average, .infer = poolInfer,
          .compute = avgPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
          .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1", "float32[1,1,12] kernel=[7] strides=[3] padding=[0,3] ceil_mode=1 count_include_pad=1",
-                   "float32[1,2,6,6] kernel=[3,3] dilation=[2,2] padding=[1,1,0,0]"}});
+                   "float32[1,2,6,6] kernel=[3,3] dilation=[2,2] padding=[1,1,0,0]",
+                   "float32[1,6,5,3] kernel=[3,3] strides=[2,1] padding=[1,1,0,0] ceil_mode=1 count_include_pad=1 data_layout=NHWC"}});
   indexed.push_back(intAttr("storage_order", 0));
   r.add({.name = "nn.max_pool_with_indices", .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.", .inputs = {"x"},
          .attrs = indexed, .infer = poolInfer, .compute = maxIndicesCompute, .eval = poolEval,
