@@ -1,0 +1,78 @@
+// The mutator of select/layout.cc, split over layout.cc (forms of values) and layout_ops.cc (operators).
+#pragma once
+
+#include "arith/analyzer.h"
+#include "graph/mutator.h"
+#include "graph/shape_util.h"
+
+#include <unordered_map>
+
+namespace bevel::layout {
+
+/// The logical axis at each physical position. Channels last for rank 4: 0, 2, 3, 1.
+using Order = std::vector<int64_t>;
+Order identityOrder(size_t rank);
+Order lastOrder(size_t rank); // ranks below 3 have no spatial axes: the identity
+bool isIdentity(const Order& order);
+int64_t positionOf(const Order& order, int64_t axis);
+
+/// A value whose axes lie in another order than those of the variable it stands for.
+struct Form {
+  GraphExpr value; // a leaf; of results: may be a call not yet bound
+  Order order;
+};
+
+/// What a variable of the function is available as.
+struct State {
+  GraphExpr logical; // null until something asks for it
+  std::vector<Form> forms;
+};
+
+class Chooser : public ExprMutator {
+public:
+  using ExprMutator::ExprMutator;
+  int64_t converted = 0; // convolutions and poolings
+
+protected:
+  GraphExpr visitVar(const GraphVar& v) override;
+  GraphExpr visitIf(const GraphIf& e) override;
+  Status visitBinding(const VarBinding& b) override;
+  Status visitBlock(const BindingBlock& block) override;
+
+private:
+  // layout.cc
+  GraphExpr bind(const GraphExpr& value, const std::string& hint);
+  GraphExpr rearrange(const Form& from, const Order& to, const std::string& hint);
+  GraphExpr formOf(const GraphExpr& e, const Order& order);
+  GraphExpr broadcastForm(const GraphExpr& e, const Order& order);
+  const std::vector<Form>* formsOf(const GraphExpr& e) const;
+  bool hasLast(const GraphExpr& e) const;
+  Status bindResult(const GraphVar& v, Form made);
+  bool agrees(const Form& made, const Type& type, const Type& logical);
+
+  // layout_ops.cc: the result of a call in another form, or nothing to leave the call as it is
+  std::optional<Form> convert(const GraphCallNode& c, const GraphVar& v);
+  std::optional<Form> convertConv(const GraphCallNode& c);
+  std::optional<Form> convertPool(const GraphCallNode& c);
+  std::optional<Form> convertElementwise(const GraphCallNode& c, size_t rank);
+  std::optional<Form> convertConcat(const GraphCallNode& c);
+  std::optional<Form> convertAxis(const GraphCallNode& c);
+  std::optional<Form> convertSlice(const GraphCallNode& c);
+  std::optional<Form> convertPerAxis(const GraphCallNode& c, size_t lists);
+  std::optional<Form> convertReduce(const GraphCallNode& c);
+  std::optional<Form> convertTake(const GraphCallNode& c);
+  std::optional<Form> convertPermute(const GraphCallNode& c);
+  std::optional<Form> convertReshape(const GraphCallNode& c, const TensorTypeNode& result);
+  std::optional<Order> commonOrder(const GraphCallNode& c, size_t rank);
+  std::optional<Form> withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order);
+
+  std::unordered_map<GraphVar, State, RefHash> states_;
+  int branches_ = 0; // depth of Ifs around what is visited
+};
+
+/// The known tensor type of an expression, or null.
+const TensorTypeNode* knownTensor(const GraphExpr& e);
+/// Whether the call is a convolution (or a transposed one) that is worth a region of its own.
+bool startsRegion(const GraphCallNode& c);
+
+} // namespace bevel::layout
