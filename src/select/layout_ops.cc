@@ -215,6 +215,7 @@ std::optional<Form> Chooser::convertPerAxis(const GraphCallNode& c, size_t lists
 }
 
 std::optional<Form> Chooser::convertReduce(const GraphCallNode& c) {
+  if (c.args.size() != 1) return std::nullopt;
   Form x = (*formsOf(c.args[0]))[0];
   size_t rank = x.order.size();
   bool arg = c.opName().starts_with("arg"), keep = attrInt(c.attrs, "keepdims", arg) != 0;

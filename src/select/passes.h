@@ -18,6 +18,9 @@ Result<Module> foldAffine(const Module& module);
 /// Chains that exporters make of one operator become that operator again: layer_norm, rms_norm, softmax.
 Result<Module> recognizePatterns(const Module& module);
 
+/// Transposed convolutions whose windows do not overlap become convolutions of kernel one and moves.
+Result<Module> chooseAlgorithm(const Module& module);
+
 /// Regions around convolutions compute channels last (see layout.cc). The function's attribute "channels_last" holds the number of
 /// convolutions and poolings so converted.
 Result<Module> chooseLayout(const Module& module);

@@ -91,7 +91,7 @@ TEST(Layout, ConcatSlicesPadsAndReductions) {
   GraphVar x = g.input("x", dims({1, 3, 6, 7}));
   g.begin();
   GraphExpr y = block(g, values, x, 3, 8);
-  GraphExpr low = g.op("strided_slice", {y, shapeOf(dims({0})), shapeOf(dims({4}))}, {{"axes", ints({1})}});
+  GraphExpr low = g.op("strided_slice", {y, shapeOf(dims({0})), shapeOf(dims({4})), shapeOf(dims({1}))}, {{"axes", ints({1})}});
   GraphExpr high = g.op("strided_slice", {y, shapeOf(dims({0, 4})), shapeOf(dims({1, 8})), shapeOf(dims({1, 2}))});
   GraphExpr wide = g.op("concat", {low, high, y}, {{"axis", intImm(-3)}});
   GraphExpr tall = g.op("concat", {wide, wide}, {{"axis", intImm(2)}});

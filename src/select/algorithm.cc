@@ -1,0 +1,95 @@
+// Which algorithm computes an operator.
+//
+// A transposed convolution whose windows do not overlap is a matrix product a pixel, and a move of its results:
+//
+//   y = R.nn.conv_transpose2d(x, W, strides=[2, 2])      →    lv = R.nn.conv2d(x, W')             4*O outputs, kernel 1
+//       x [n, c, h, w], W [c, o, 2, 2]                        lv1 = R.reshape(lv, (n, 2, 2, o, h, w))
+//                                                             lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5, 2])
+//                                                             y = R.reshape(lv2, (n, o, 2*h, 2*w))
+#include "graph/mutator.h"
+#include "graph/passes/passes.h"
+#include "select/passes.h"
+#include "select/patterns.h"
+
+namespace bevel {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+bool allEqual(const Ints& v, int64_t value) {
+  for (int64_t x : v)
+    if (x != value) return false;
+  return true;
+}
+
+// W [c, o, taps…] as the weight [taps * o, c, 1…] of a convolution.
+GraphExpr pixelWeight(const ConstantNode& w) {
+  const Ints& from = w.value->shape;
+  int64_t c = from[0], o = from[1], taps = w.value->size() / std::max<int64_t>(c * o, 1);
+  Ints to(from.size(), 1);
+  to[0] = taps * o;
+  to[1] = c;
+  auto out = TensorObject::zeros(w.value->dtype, to);
+  for (int64_t t = 0; t < taps; ++t)
+    for (int64_t j = 0; j < o; ++j)
+      for (int64_t k = 0; k < c; ++k) out->setDouble((t * o + j) * c + k, w.value->asDouble((k * o + j) * taps + t));
+  return make<const ConstantNode>(out, w.name);
+}
+
+class Chooser : public ExprMutator {
+public:
+  using ExprMutator::ExprMutator;
+
+protected:
+  Status visitBinding(const VarBinding& b) override {
+    const auto* call = b->value.as<GraphCallNode>();
+    GraphExpr better = call && call->opName().starts_with("nn.conv_transpose") ? pixels(*call, b->var) : nullptr;
+    if (!better) return ExprMutator::visitBinding(b);
+    Origin outer = builder.origin();
+    if (b->value->origin) builder.setOrigin(b->value->origin);
+    Status status = builder.emitBinding(b->var, better);
+    builder.setOrigin(std::move(outer));
+    return status;
+  }
+
+private:
+  GraphExpr pixels(const GraphCallNode& c, const GraphVar& v) {
+    const auto* w = c.args.size() == 2 ? c.args[1].as<ConstantNode>() : nullptr;
+    const auto *x = c.args[0]->type.as<TensorTypeNode>(), *y = v->type.as<TensorTypeNode>();
+    if (!w || !x || !y || !x->known || !y->known || w->value->size() == 0 || !w->value->dtype.isFloat()) return nullptr;
+    size_t n = x->shape.size() - 2;
+    Ints kernel(w->value->shape.begin() + 2, w->value->shape.end());
+    bool apart = attrInts(c.attrs, "strides") == kernel && allEqual(attrInts(c.attrs, "dilation"), 1) && allEqual(attrInts(c.attrs, "padding"), 0) &&
+                 allEqual(attrInts(c.attrs, "output_padding"), 0) && attrInt(c.attrs, "groups", 1) == 1 && attrStr(c.attrs, "data_layout", "NCHW") == "NCHW";
+    GraphExpr input = visitExpr(c.args[0]);
+    if (!apart || allEqual(kernel, 1) || !input) return nullptr;
+    Array<Expr> split = {x->shape[0]};
+    Ints axes = {0, int64_t(n) + 1};
+    for (size_t d = 0; d < n; ++d) {
+      split.push_back(intImm(kernel[d]));
+      axes.push_back(int64_t(n + 2 + d));
+      axes.push_back(int64_t(1 + d));
+    }
+    split.push_back(intImm(w->value->shape[1]));
+    for (size_t d = 0; d < n; ++d) split.push_back(x->shape[d + 2]);
+    std::string conv = "nn.conv" + std::to_string(n) + "d";
+    GraphExpr product = opCall(conv, {input, pixelWeight(*w)});
+    GraphExpr parts = opCall("reshape", {product, make<const ShapeExprNode>(split)});
+    GraphExpr moved = opCall("permute_dims", {parts}, dict({{"axes", intList(axes)}}));
+    return opCall("reshape", {moved, make<const ShapeExprNode>(y->shape)});
+  }
+};
+
+} // namespace
+
+Result<Module> chooseAlgorithm(const Module& module) {
+  Module out = module;
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    if (!module->functions[i].is<FunctionNode>()) continue;
+    BEVEL_TRY(Function f, Chooser(out).mutateFunction(cast<FunctionNode>(module->functions[i])));
+    out = withFunction(out, module->names[i]->name, f);
+  }
+  return removeDead(out);
+}
+
+} // namespace bevel
