@@ -5,6 +5,7 @@
 #include "driver/evaluate_programs.h"
 #include "graph/passes/passes.h"
 #include "loop/lower.h"
+#include "select/passes.h"
 #include "select/split_preproc.h"
 
 namespace bevel {
@@ -54,8 +55,16 @@ std::vector<Pass> compilePasses(PipelineContext& c) {
       {"decompose", "replaces composite operators by simpler ones", Run(decompose)},
       {"fold_constants_again", "evaluates what decomposition uncovered", Run(foldConstants)},
       {"remove_dead_again", "drops what folding left", Run(removeDead)},
-      {"legalize", "operators become tensor programs", Run(legalize)},
   };
+  if (c.optimize) {
+    passes.push_back({"simplify", "removes and merges calls without effect", Run(simplifyGraph)});
+    passes.push_back({"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)});
+    passes.push_back({"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)});
+    passes.push_back({"choose_algorithm", "transposed convolutions as pixel products", Run(chooseAlgorithm)});
+    passes.push_back({"choose_layout", "regions around convolutions compute channels last", Run(chooseLayout)});
+    passes.push_back({"simplify_again", "merges the moves that are left", Run(simplifyGraph)});
+  }
+  passes.push_back({"legalize", "operators become tensor programs", Run(legalize)});
   if (c.optimize) {
     passes.push_back({"fuse", "joins tensor programs (docs/fusion.md)", Run(fuse)});
     passes.push_back({"mark_constant_buffers", "notes which arguments are constants at every call", Run(markConstantBuffers)});
