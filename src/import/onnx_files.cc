@@ -1,8 +1,7 @@
 // TensorProto files: inputs and outputs of models, as the ONNX test data holds them.
 #include "import/onnx_tensor.h"
 #include "import/onnx.h"
-
-#include <protozero/pbf_writer.hpp>
+#include "import/protozero_checked.h"
 
 namespace bevel {
 

@@ -2,8 +2,9 @@
 // file's size, because each element takes at least one byte of it.
 #include "import/onnx_proto.h"
 
+#include "import/protozero_checked.h"
+
 #include <fmt/format.h>
-#include <protozero/pbf_reader.hpp>
 
 namespace bevel::onnx {
 
@@ -272,6 +273,8 @@ template <class F> auto guarded(F read) -> Result<decltype(read())> {
     return read();
   } catch (const protozero::exception& e) {
     return fail(ErrorCode::kInvalid, fmt::format("not a well-formed ONNX file: {}", e.what()));
+  } catch (const WrongWireType&) {
+    return fail(ErrorCode::kInvalid, "not a well-formed ONNX file: a field has the wrong type");
   } catch (const TooDeep&) {
     return fail(ErrorCode::kInvalid, fmt::format("graphs or types are nested more than {} deep", kMaxDepth));
   }
