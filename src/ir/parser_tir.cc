@@ -171,6 +171,7 @@ bool Parser::tirAssign() {
 
 bool Parser::tirStore(const Value& target, const Token& where) {
   Token op = take();
+  Token valueAt = peek();
   Value value = expr();
   if (!value.ok()) return false;
   Expr place = target.tag == Value::kNode ? toExpr(target, where) : Expr();
@@ -180,7 +181,7 @@ bool Parser::tirStore(const Value& target, const Token& where) {
     if (!value.ok()) return false;
   }
   auto load = cast<LoadNode>(place);
-  Expr e = coerce(value, load->dtype, op, "the value stored");
+  Expr e = coerce(value, load->dtype, valueAt, "the value stored");
   if (!e) return false;
   add(make<StoreNode>(load->buffer, e, load->indices), where);
   return true;
@@ -327,9 +328,9 @@ bool Parser::forStatement() {
 }
 
 bool Parser::ifStatement() {
-  Token where = take();
+  Token where = take(), conditionAt = peek();
   Value v = expr();
-  Expr condition = v.ok() ? coerce(v, kBool, where, "the condition") : Expr();
+  Expr condition = v.ok() ? coerce(v, kBool, conditionAt, "the condition") : Expr();
   if (!condition) return false;
   Frame then, otherwise;
   if (!withFrame(then, [&] { return tirSuite(); })) return false;
@@ -348,9 +349,9 @@ bool Parser::ifStatement() {
 }
 
 bool Parser::whileStatement() {
-  Token where = take();
+  Token where = take(), conditionAt = peek();
   Value v = expr();
-  Expr condition = v.ok() ? coerce(v, kBool, where, "the condition") : Expr();
+  Expr condition = v.ok() ? coerce(v, kBool, conditionAt, "the condition") : Expr();
   Frame frame;
   if (!condition || !withFrame(frame, [&] { return tirSuite(); })) return false;
   add(make<WhileNode>(condition, foldFrame(frame)), where);
