@@ -4,6 +4,8 @@
 //   lv1 = R.nn.batch_norm(lv, scale, bias, mean, var)   →     lv1 = R.add(lv, b)
 //   lv2 = R.nn.relu(lv1)                                      lv2 = R.nn.relu(lv1)
 //   with s = scale / sqrt(var + epsilon), b = bias - mean * s, in fp64 and rounded once
+//
+// A scalar factor in front of them that nothing else uses goes into the weights as well (padding is zero, so it stays).
 #include "arith/analyzer.h"
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
@@ -95,9 +97,9 @@ public:
 
 protected:
   Status visitBlock(const BindingBlock& block) override {
-    chains_.clear(); // what a chain reads may not be visible in another block
+    forget(); // what a chain reads may not be visible in another block
     Status status = ExprMutator::visitBlock(block);
-    chains_.clear();
+    forget();
     return status;
   }
 
@@ -107,10 +109,13 @@ protected:
     GraphExpr rewritten = visitExpr(b->value);
     const auto* call = rewritten.as<GraphCallNode>();
     GraphExpr value = call ? absorb(*original, *call, b->var) : nullptr;
-    if (!value) {
-      if (call) startChain(GraphCall(call), b->var);
-      return ExprMutator::visitBinding(b);
+    if (!value && call) {
+      GraphCall scaled = withoutFactor(*original, *call, b->var);
+      startChain(scaled ? scaled : GraphCall(call), b->var);
+      if (scaled) value = scaled;
+      else noteFactor(*call, b->var);
     }
+    if (!value) return ExprMutator::visitBinding(b);
     Origin outer = builder.origin();
     if (b->value->origin) builder.setOrigin(b->value->origin);
     Status status = builder.emitBinding(b->var, value);
@@ -119,6 +124,46 @@ protected:
   }
 
 private:
+  // value = of * factor
+  struct Scaled { // a value with a scalar factor
+    GraphExpr of;
+    double factor;
+  };
+
+  void forget() {
+    chains_.clear();
+    scaled_.clear();
+  }
+
+  void noteFactor(const GraphCallNode& c, const GraphVar& v) {
+    bool divides = c.isOp("divide");
+    if ((!divides && !c.isOp("multiply")) || c.args.size() != 2) return;
+    for (size_t k = 0; k < (divides ? 1u : 2u); ++k) {
+      auto s = scalarOf(c.args[1 - k]);
+      if (!s || *s == 0 || !std::isfinite(*s) || !sameType(c.args[k]->type, v->type, builder.analyzer())) continue;
+      scaled_[v] = {c.args[k], divides ? 1 / *s : *s};
+      return;
+    }
+  }
+
+  // The call with the scalar factor of its input moved into constant weights, or null.
+  GraphCall withoutFactor(const GraphCallNode& original, const GraphCallNode& call, const GraphVar& result) {
+    if ((!isConv(call.opName()) && !call.isOp("matmul")) || call.args.size() != 2) return nullptr;
+    const auto* x = original.args[0].as<GraphVarNode>();
+    auto it = x ? scaled_.find(GraphVar(x)) : scaled_.end();
+    Tensor w = tensorOfConstant(call.args[1]);
+    if (it == scaled_.end() || bindings_.uses(GraphVar(x)) != 1 || !w || !foldableFloat(w->dtype)) return nullptr;
+    const auto* t = knownTensor(result->type);
+    if (!t || t->dtype != w->dtype) return nullptr;
+    auto scaled = TensorObject::zeros(w->dtype, w->shape);
+    for (int64_t i = 0; i < w->size(); ++i) scaled->setDouble(i, w->asDouble(i) * it->second.factor);
+    auto out = make<GraphCallNode>(call);
+    out->type = nullptr;
+    out->args.set(0, it->second.of);
+    out->args.set(1, make<const ConstantNode>(scaled, call.args[1].as<ConstantNode>()->name));
+    return GraphCall(out);
+  }
+
   void startChain(const GraphCall& call, const GraphVar& v) {
     bool conv = isConv(call->opName());
     if ((!conv && !call->isOp("matmul")) || call->args.size() != 2) return;
@@ -228,6 +273,7 @@ private:
 
   Bindings bindings_;
   std::unordered_map<GraphVar, Chain, RefHash> chains_;
+  std::unordered_map<GraphVar, Scaled, RefHash> scaled_;
 };
 
 } // namespace

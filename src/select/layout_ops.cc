@@ -76,7 +76,7 @@ std::optional<Form> Chooser::convert(const GraphCallNode& c, const GraphVar& v) 
   const Op* entry = findOp(op);
   if ((entry && entry->layout == LayoutKind::kAny) || op == "nn.prelu") return convertElementwise(c, result.shape.size());
   if (!formsOf(c.args[0])) return std::nullopt;
-  if (op == "nn.softmax" || op == "nn.log_softmax" || op == "flip") return convertAxis(c);
+  if (op == "nn.softmax" || op == "nn.log_softmax" || op == "flip" || op == "image.resize_axis") return convertAxis(c);
   if (op == "strided_slice") return convertSlice(c);
   if (op == "nn.pad") return convertPerAxis(c, 2);
   if (op == "tile") return convertPerAxis(c, 1);
@@ -172,7 +172,7 @@ std::optional<Form> Chooser::convertConcat(const GraphCallNode& c) {
   return Form{opCall("concat", args, withAttr(c.attrs, "axis", intImm(positionOf(*order, axis)))), *order};
 }
 
-// One axis in attribute "axis"; the result has the shape of the input.
+// One axis in attribute "axis"; all others pass through.
 std::optional<Form> Chooser::convertAxis(const GraphCallNode& c) {
   Form x = (*formsOf(c.args[0]))[0];
   int64_t axis = attrInt(c.attrs, "axis", c.opName() == "flip" ? 0 : -1);

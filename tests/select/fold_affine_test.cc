@@ -53,6 +53,19 @@ TEST(FoldAffine, ChainOfConstantsBecomesOneBias) {
   for (const char* gone : {"multiply", "subtract", "divide"}) EXPECT_EQ(countCalls(after, gone), 0);
 }
 
+TEST(FoldAffine, ScalarFactorInFront) {
+  Values values;
+  Graph g;
+  GraphVar x = g.input("x", dims({1, 3, 5, 5}));
+  g.begin();
+  GraphExpr y = g.op("nn.conv2d", {g.op("divide", {g.op("nn.relu", {x}), scalarConstant(6)}), values.constant({5, 3, 3, 3})}, {{"padding", ints({1, 1})}});
+  y = g.op("multiply", {scalarConstant(3), g.op("nn.relu", {y})});
+  GraphExpr z = g.op("add", {y, g.op("nn.conv2d", {y, values.constant({5, 5, 1, 1})})}); // y is used again
+  Module after = checkPass(foldAffine, g.end({z}), {values.tensor({1, 3, 5, 5})});
+  EXPECT_EQ(countCalls(after, "divide"), 0);
+  EXPECT_EQ(countCalls(after, "multiply"), 1);
+}
+
 TEST(FoldAffine, MatmulWithConstantWeights) {
   Values values;
   Graph g;

@@ -188,6 +188,18 @@ TEST(Layout, AttentionBehindAConvolution) {
   EXPECT_EQ(countCalls(after, "permute_dims"), 5); // the input's and the four of attention
 }
 
+TEST(Layout, Resize) {
+  Values values;
+  Graph g;
+  GraphVar x = g.input("x", dims({1, 3, 4, 5}));
+  g.begin();
+  GraphExpr y = block(g, values, x, 3, 8);
+  y = g.op("image.resize_axis", {y, shapeOf(dims({8}))}, {{"axis", intImm(2)}, {"mode", str("linear")}});
+  y = g.op("image.resize_axis", {y, shapeOf(dims({7}))}, {{"axis", intImm(-1)}});
+  Module after = checkPass(chooseLayout, g.end({block(g, values, y, 8, 8)}), {values.tensor({1, 3, 4, 5})});
+  EXPECT_EQ(countCalls(after, "permute_dims"), 2);
+}
+
 TEST(Layout, TakeAndUnknownOperators) {
   Values values;
   Graph g;
