@@ -1,11 +1,13 @@
 // Which algorithm computes an operator.
 //
-// A transposed convolution whose windows do not overlap is a matrix product a pixel, and a move of its results:
+// A transposed convolution whose windows do not overlap is a matrix product a pixel, and a move of its
+// results:
 //
-//   y = R.nn.conv_transpose2d(x, W, strides=[2, 2])      →    lv = R.nn.conv2d(x, W')             4*O outputs, kernel 1
+//   y = R.nn.conv_transpose2d(x, W, strides=[2, 2])      →    lv = R.nn.conv2d(x, W')             4*O
+//   outputs, kernel 1
 //       x [n, c, h, w], W [c, o, 2, 2]                        lv1 = R.reshape(lv, (n, 2, 2, o, h, w))
-//                                                             lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5, 2])
-//                                                             y = R.reshape(lv2, (n, o, 2*h, 2*w))
+//                                                             lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5,
+//                                                             2]) y = R.reshape(lv2, (n, o, 2*h, 2*w))
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
 #include "select/passes.h"
@@ -32,7 +34,8 @@ GraphExpr pixelWeight(const ConstantNode& w) {
   auto out = TensorObject::zeros(w.value->dtype, to);
   for (int64_t t = 0; t < taps; ++t)
     for (int64_t j = 0; j < o; ++j)
-      for (int64_t k = 0; k < c; ++k) out->setDouble((t * o + j) * c + k, w.value->asDouble((k * o + j) * taps + t));
+      for (int64_t k = 0; k < c; ++k)
+        out->setDouble((t * o + j) * c + k, w.value->asDouble((k * o + j) * taps + t));
   return make<const ConstantNode>(out, w.name);
 }
 
@@ -43,7 +46,8 @@ public:
 protected:
   Status visitBinding(const VarBinding& b) override {
     const auto* call = b->value.as<GraphCallNode>();
-    GraphExpr better = call && call->opName().starts_with("nn.conv_transpose") ? pixels(*call, b->var) : nullptr;
+    GraphExpr better =
+        call && call->opName().starts_with("nn.conv_transpose") ? pixels(*call, b->var) : nullptr;
     if (!better) return ExprMutator::visitBinding(b);
     Origin outer = builder.origin();
     if (b->value->origin) builder.setOrigin(b->value->origin);
@@ -56,11 +60,14 @@ private:
   GraphExpr pixels(const GraphCallNode& c, const GraphVar& v) {
     const auto* w = c.args.size() == 2 ? c.args[1].as<ConstantNode>() : nullptr;
     const auto *x = c.args[0]->type.as<TensorTypeNode>(), *y = v->type.as<TensorTypeNode>();
-    if (!w || !x || !y || !x->known || !y->known || w->value->size() == 0 || !w->value->dtype.isFloat()) return nullptr;
+    if (!w || !x || !y || !x->known || !y->known || w->value->size() == 0 || !w->value->dtype.isFloat())
+      return nullptr;
     size_t n = x->shape.size() - 2;
     Ints kernel(w->value->shape.begin() + 2, w->value->shape.end());
-    bool apart = attrInts(c.attrs, "strides") == kernel && allEqual(attrInts(c.attrs, "dilation"), 1) && allEqual(attrInts(c.attrs, "padding"), 0) &&
-                 allEqual(attrInts(c.attrs, "output_padding"), 0) && attrInt(c.attrs, "groups", 1) == 1 && attrStr(c.attrs, "data_layout", "NCHW") == "NCHW";
+    bool apart = attrInts(c.attrs, "strides") == kernel && allEqual(attrInts(c.attrs, "dilation"), 1) &&
+                 allEqual(attrInts(c.attrs, "padding"), 0) &&
+                 allEqual(attrInts(c.attrs, "output_padding"), 0) && attrInt(c.attrs, "groups", 1) == 1 &&
+                 attrStr(c.attrs, "data_layout", "NCHW") == "NCHW";
     GraphExpr input = visitExpr(c.args[0]);
     if (!apart || allEqual(kernel, 1) || !input) return nullptr;
     Array<Expr> split = {x->shape[0]};

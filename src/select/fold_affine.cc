@@ -5,7 +5,8 @@
 //   lv2 = R.nn.relu(lv1)                                      lv2 = R.nn.relu(lv1)
 //   with s = scale / sqrt(var + epsilon), b = bias - mean * s, in fp64 and rounded once
 //
-// A scalar factor in front of them that nothing else uses goes into the weights as well (padding is zero, so it stays).
+// A scalar factor in front of them that nothing else uses goes into the weights as well (padding is zero, so
+// it stays).
 #include "arith/analyzer.h"
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
@@ -29,15 +30,21 @@ struct Chain {
   Doubles scale, shift;   // one an output; empty: ones, zeros
 };
 
-bool isConv(std::string_view op) { return op.starts_with("nn.conv"); }
-bool isTransposed(std::string_view op) { return op.starts_with("nn.conv_transpose"); }
+bool isConv(std::string_view op) {
+  return op.starts_with("nn.conv");
+}
+bool isTransposed(std::string_view op) {
+  return op.starts_with("nn.conv_transpose");
+}
 
 const TensorTypeNode* knownTensor(const Type& type) {
   const auto* t = type.as<TensorTypeNode>();
   return t && t->known ? t : nullptr;
 }
 
-bool foldableFloat(DType t) { return t.isIeee(32) || t.isIeee(64); }
+bool foldableFloat(DType t) {
+  return t.isIeee(32) || t.isIeee(64);
+}
 
 std::optional<int64_t> outputsOf(const Chain& c) {
   const auto* t = knownTensor(c.type);
@@ -112,8 +119,10 @@ protected:
     if (!value && call) {
       GraphCall scaled = withoutFactor(*original, *call, b->var);
       startChain(scaled ? scaled : GraphCall(call), b->var);
-      if (scaled) value = scaled;
-      else noteFactor(*call, b->var);
+      if (scaled)
+        value = scaled;
+      else
+        noteFactor(*call, b->var);
     }
     if (!value) return ExprMutator::visitBinding(b);
     Origin outer = builder.origin();
@@ -140,7 +149,8 @@ private:
     if ((!divides && !c.isOp("multiply")) || c.args.size() != 2) return;
     for (size_t k = 0; k < (divides ? 1u : 2u); ++k) {
       auto s = scalarOf(c.args[1 - k]);
-      if (!s || *s == 0 || !std::isfinite(*s) || !sameType(c.args[k]->type, v->type, builder.analyzer())) continue;
+      if (!s || *s == 0 || !std::isfinite(*s) || !sameType(c.args[k]->type, v->type, builder.analyzer()))
+        continue;
       scaled_[v] = {c.args[k], divides ? 1 / *s : *s};
       return;
     }
@@ -152,7 +162,8 @@ private:
     const auto* x = original.args[0].as<GraphVarNode>();
     auto it = x ? scaled_.find(GraphVar(x)) : scaled_.end();
     Tensor w = tensorOfConstant(call.args[1]);
-    if (it == scaled_.end() || bindings_.uses(GraphVar(x)) != 1 || !w || !foldableFloat(w->dtype)) return nullptr;
+    if (it == scaled_.end() || bindings_.uses(GraphVar(x)) != 1 || !w || !foldableFloat(w->dtype))
+      return nullptr;
     const auto* t = knownTensor(result->type);
     if (!t || t->dtype != w->dtype) return nullptr;
     auto scaled = TensorObject::zeros(w->dtype, w->shape);
@@ -167,7 +178,9 @@ private:
   void startChain(const GraphCall& call, const GraphVar& v) {
     bool conv = isConv(call->opName());
     if ((!conv && !call->isOp("matmul")) || call->args.size() != 2) return;
-    if (attrStr(call->attrs, "data_layout", "NCHW") != "NCHW" || attrStr(call->attrs, "kernel_layout", "OIHW") != "OIHW") return;
+    if (attrStr(call->attrs, "data_layout", "NCHW") != "NCHW" ||
+        attrStr(call->attrs, "kernel_layout", "OIHW") != "OIHW")
+      return;
     const auto* t = knownTensor(v->type);
     Tensor w = tensorOfConstant(call->args[1]);
     if (!t || !w || !foldableFloat(t->dtype) || w->dtype != t->dtype || w->size() == 0) return;
@@ -193,18 +206,23 @@ private:
   }
 
   // The affine function that a call applies to its tensor of `type`, channels on `axis`.
-  static std::optional<Affine> affineOf(const GraphCallNode& c, size_t operand, const TensorTypeNode& type, size_t axis, int64_t n) {
+  static std::optional<Affine> affineOf(const GraphCallNode& c, size_t operand, const TensorTypeNode& type,
+                                        size_t axis, int64_t n) {
     const std::string& op = c.opName();
-    if (op == "nn.batch_norm") return operand == 0 && axis == 1 && c.args.size() == 5 ? batchNorm(c, n) : std::nullopt;
+    if (op == "nn.batch_norm")
+      return operand == 0 && axis == 1 && c.args.size() == 5 ? batchNorm(c, n) : std::nullopt;
     bool multiplies = op == "multiply" || op == "divide";
-    if ((!multiplies && op != "add" && op != "subtract") || c.args.size() != 2 || (op == "divide" && operand == 1)) return std::nullopt;
+    if ((!multiplies && op != "add" && op != "subtract") || c.args.size() != 2 ||
+        (op == "divide" && operand == 1))
+      return std::nullopt;
     auto values = perChannel(c.args[1 - operand], type, axis, n);
     if (!values) return std::nullopt;
     Affine a;
     a.operand = operand;
     if (op == "divide")
       for (double& x : *values) x = 1 / x;
-    if (op == "subtract" && operand == 1) a.scale.assign(size_t(n), -1);
+    if (op == "subtract" && operand == 1)
+      a.scale.assign(size_t(n), -1);
     else if (op == "subtract")
       for (double& x : *values) x = -x;
     (multiplies ? a.scale : a.shift) = std::move(*values);
@@ -251,12 +269,14 @@ private:
     call->type = nullptr;
     if (!c.scale.empty()) {
       auto w = TensorObject::zeros(c.weight->dtype, c.weight->shape);
-      for (int64_t i = 0; i < w->size(); ++i) w->setDouble(i, c.weight->asDouble(i) * c.scale[size_t(outputOf(c, i))]);
+      for (int64_t i = 0; i < w->size(); ++i)
+        w->setDouble(i, c.weight->asDouble(i) * c.scale[size_t(outputOf(c, i))]);
       call->args.set(1, make<const ConstantNode>(w, c.call->args[1].as<ConstantNode>()->name));
     }
     if (c.shift.empty()) return GraphExpr(call);
     const auto* t = knownTensor(c.type);
-    return opCall("add", {GraphExpr(call), channelConstant(c.shift, t->dtype, t->shape.size() - 1 - c.channelAxis)});
+    return opCall("add",
+                  {GraphExpr(call), channelConstant(c.shift, t->dtype, t->shape.size() - 1 - c.channelAxis)});
   }
 
   // A batch norm of anything else: one multiplication and one addition.
@@ -268,7 +288,8 @@ private:
     auto a = batchNorm(c, first->size());
     if (!a || !allFinite(a->scale) || !allFinite(a->shift)) return nullptr;
     size_t behind = t->shape.size() - 2;
-    return opCall("add", {opCall("multiply", {c.args[0], channelConstant(a->scale, t->dtype, behind)}), channelConstant(a->shift, t->dtype, behind)});
+    return opCall("add", {opCall("multiply", {c.args[0], channelConstant(a->scale, t->dtype, behind)}),
+                          channelConstant(a->shift, t->dtype, behind)});
   }
 
   Bindings bindings_;

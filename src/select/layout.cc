@@ -6,11 +6,12 @@
 //                                          lv3 = R.nn.max_pool(lv2, …, data_layout="NHWC")
 //                                          gv = R.permute_dims(lv3, axes=[0, 3, 1, 2])
 //
-// Bindings are visited in order. 1. A variable may be available in several forms: logical, or with its axes in another order;
-// a form is made by a permute_dims when something first asks for it. 2. A convolution of enough outputs asks for its input channels
-// last, and gives its result so. 3. Operators that bear another order of axes (layout_ops.cc) follow their inputs. 4. A
-// permute_dims of the model only notes a form: it is emitted where something asks for the logical order, so transposes that
-// cancel vanish. 5. Everything else, and what leaves a dataflow block, asks for logical values. Branches stay as they are.
+// Bindings are visited in order. 1. A variable may be available in several forms: logical, or with its axes
+// in another order; a form is made by a permute_dims when something first asks for it. 2. A convolution of
+// enough outputs asks for its input channels last, and gives its result so. 3. Operators that bear another
+// order of axes (layout_ops.cc) follow their inputs. 4. A permute_dims of the model only notes a form: it is
+// emitted where something asks for the logical order, so transposes that cancel vanish. 5. Everything else,
+// and what leaves a dataflow block, asks for logical values. Branches stay as they are.
 #include "select/layout_impl.h"
 
 #include "graph/passes/passes.h"
@@ -36,7 +37,9 @@ Order lastOrder(size_t rank) {
   return o;
 }
 
-bool isIdentity(const Order& order) { return order == identityOrder(order.size()); }
+bool isIdentity(const Order& order) {
+  return order == identityOrder(order.size());
+}
 
 int64_t positionOf(const Order& order, int64_t axis) {
   for (size_t k = 0; k < order.size(); ++k)
@@ -88,7 +91,8 @@ bool movesOnlyOnes(const Array<Expr>& shape, const Order& axes) {
 
 } // namespace
 
-// Binds a call to a variable of the current block, without the checks of dimensions that the original call had already.
+// Binds a call to a variable of the current block, without the checks of dimensions that the original call
+// had already.
 GraphExpr Chooser::bind(const GraphExpr& value, const std::string& hint) {
   auto type = builder.infer(value);
   if (!type) return fault(std::move(type.error()));
@@ -101,7 +105,8 @@ GraphExpr Chooser::rearrange(const Form& from, const Order& to, const std::strin
   Order axes;
   for (int64_t a : to) axes.push_back(positionOf(from.order, a));
   if (isIdentity(axes)) return from.value;
-  if (from.value.is<ConstantNode>()) return constantLike(from.value, permuteHost(tensorOfConstant(from.value), axes));
+  if (from.value.is<ConstantNode>())
+    return constantLike(from.value, permuteHost(tensorOfConstant(from.value), axes));
   const auto* t = knownTensor(from.value);
   if (t && movesOnlyOnes(t->shape, axes))
     return bind(opCall("reshape", {from.value, make<const ShapeExprNode>(inOrder(t->shape, axes))}), hint);
@@ -112,7 +117,8 @@ GraphExpr Chooser::visitVar(const GraphVar& v) {
   auto it = states_.find(v);
   if (it == states_.end()) return ExprMutator::visitVar(v);
   State& s = it->second;
-  if (!s.logical) s.logical = rearrange(s.forms[0], identityOrder(s.forms[0].order.size()), v->name + "_first");
+  if (!s.logical)
+    s.logical = rearrange(s.forms[0], identityOrder(s.forms[0].order.size()), v->name + "_first");
   return s.logical;
 }
 
@@ -131,7 +137,8 @@ GraphExpr Chooser::formOf(const GraphExpr& e, const Order& order) {
   return made;
 }
 
-// An operand of an elementwise call whose result has that order: operands of lower rank get leading axes first.
+// An operand of an elementwise call whose result has that order: operands of lower rank get leading axes
+// first.
 GraphExpr Chooser::broadcastForm(const GraphExpr& e, const Order& order) {
   const auto* t = knownTensor(e);
   if (!t || t->shape.empty()) return visitExpr(e);
@@ -146,7 +153,8 @@ GraphExpr Chooser::broadcastForm(const GraphExpr& e, const Order& order) {
     Tensor moved = permuteHost(reshapeHost(value, shape), order);
     size_t leading = 0;
     while (leading + 1 < moved->shape.size() && moved->shape[leading] == 1) ++leading;
-    return constantLike(e, reshapeHost(moved, {moved->shape.begin() + ptrdiff_t(leading), moved->shape.end()}));
+    return constantLike(e,
+                        reshapeHost(moved, {moved->shape.begin() + ptrdiff_t(leading), moved->shape.end()}));
   }
   GraphExpr value = visitExpr(e);
   if (!value) return nullptr;
@@ -174,7 +182,9 @@ bool Chooser::hasLast(const GraphExpr& e) const {
 // The type of the converted result is that of the variable with its axes moved.
 bool Chooser::agrees(const Form& made, const Type& type, const Type& logical) {
   const auto *a = type.as<TensorTypeNode>(), *b = logical.as<TensorTypeNode>();
-  if (!a || !b || !a->known || !b->known || a->dtype != b->dtype || a->shape.size() != b->shape.size() || made.order.size() != b->shape.size()) return false;
+  if (!a || !b || !a->known || !b->known || a->dtype != b->dtype || a->shape.size() != b->shape.size() ||
+      made.order.size() != b->shape.size())
+    return false;
   for (size_t k = 0; k < made.order.size(); ++k)
     if (!provedEqual(builder.analyzer(), a->shape[k], b->shape[size_t(made.order[k])])) return false;
   return true;
@@ -189,7 +199,8 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
   }
   if (call) {
     BEVEL_TRY(Type type, builder.infer(made.value));
-    GraphVar moved = make<const GraphVarNode>(v->dataflow ? v->name : builder.freshVarName(v->name + "_last"), type, v->dataflow);
+    GraphVar moved = make<const GraphVarNode>(v->dataflow ? v->name : builder.freshVarName(v->name + "_last"),
+                                              type, v->dataflow);
     BEVEL_CHECK(builder.emitBinding(moved, made.value));
     made.value = moved;
   }
@@ -197,7 +208,8 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
   if (!v->dataflow) { // seen outside this block: logical, by its own name
     Order axes;
     for (size_t a = 0; a < made.order.size(); ++a) axes.push_back(positionOf(made.order, int64_t(a)));
-    BEVEL_CHECK(builder.emitBinding(v, opCall("permute_dims", {made.value}, dict({{"axes", intList(axes)}}))));
+    BEVEL_CHECK(
+        builder.emitBinding(v, opCall("permute_dims", {made.value}, dict({{"axes", intList(axes)}}))));
     s.logical = v;
   }
   states_[v] = std::move(s);
@@ -206,7 +218,8 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
 
 Status Chooser::visitBinding(const VarBinding& b) {
   const auto* call = b->value.as<GraphCallNode>();
-  if (!call || !call->op.is<OpRefNode>() || branches_ > 0 || !knownTensor(b->var)) return ExprMutator::visitBinding(b);
+  if (!call || !call->op.is<OpRefNode>() || branches_ > 0 || !knownTensor(b->var))
+    return ExprMutator::visitBinding(b);
   Origin outer = builder.origin();
   if (b->value->origin) builder.setOrigin(b->value->origin);
   std::optional<Form> made = convert(*call, b->var);
@@ -245,7 +258,9 @@ Result<Module> chooseLayout(const Module& module) {
     if (!any) continue;
     layout::Chooser chooser(out);
     BEVEL_TRY(Function f, chooser.mutateFunction(before));
-    if (chooser.converted) out = withFunction(out, module->names[i]->name, withAttr(f, "channels_last", intImm(chooser.converted)));
+    if (chooser.converted)
+      out =
+          withFunction(out, module->names[i]->name, withAttr(f, "channels_last", intImm(chooser.converted)));
   }
   return removeDead(out);
 }

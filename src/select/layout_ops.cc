@@ -10,8 +10,12 @@ namespace {
 
 constexpr int64_t kFewestOutputs = 8; // of a convolution that starts a region: fewer do not fill vectors
 
-bool isConv(std::string_view op) { return op.starts_with("nn.conv"); }
-bool isTransposed(std::string_view op) { return op.starts_with("nn.conv_transpose"); }
+bool isConv(std::string_view op) {
+  return op.starts_with("nn.conv");
+}
+bool isTransposed(std::string_view op) {
+  return op.starts_with("nn.conv_transpose");
+}
 
 struct ConvShape {
   int64_t outputs = 0, groups = 1, perGroup = 0; // perGroup: inputs of one group
@@ -21,7 +25,9 @@ std::optional<ConvShape> convShape(const GraphCallNode& c) {
   if (!isConv(c.opName()) || c.args.size() != 2) return std::nullopt;
   const auto *x = knownTensor(c.args[0]), *w = knownTensor(c.args[1]);
   if (!x || !w || x->shape.size() < 3 || w->shape.size() != x->shape.size()) return std::nullopt;
-  if (attrStr(c.attrs, "data_layout", "NCHW") != "NCHW" || attrStr(c.attrs, "kernel_layout", "OIHW") != "OIHW") return std::nullopt;
+  if (attrStr(c.attrs, "data_layout", "NCHW") != "NCHW" ||
+      attrStr(c.attrs, "kernel_layout", "OIHW") != "OIHW")
+    return std::nullopt;
   auto first = asConst(w->shape[0]), second = asConst(w->shape[1]);
   int64_t groups = attrInt(c.attrs, "groups", 1);
   if (!first || !second || groups < 1 || *first < 1 || *second < 1) return std::nullopt;
@@ -39,7 +45,9 @@ std::optional<Order> axesOf(const GraphCallNode& c, const char* name, size_t ran
   return axes;
 }
 
-Dict channelsLast(const Dict& attrs) { return withAttr(attrs, "data_layout", str("NHWC")); }
+Dict channelsLast(const Dict& attrs) {
+  return withAttr(attrs, "data_layout", str("NHWC"));
+}
 
 bool allOnes(const TensorTypeNode& t) {
   return std::all_of(t.shape.begin(), t.shape.end(), [](const Expr& d) { return isConst(d, 1); });
@@ -74,9 +82,11 @@ std::optional<Form> Chooser::convert(const GraphCallNode& c, const GraphVar& v) 
   if (op == "nn.max_pool" || op == "nn.avg_pool") return convertPool(c);
   if (op == "concat") return convertConcat(c);
   const Op* entry = findOp(op);
-  if ((entry && entry->layout == LayoutKind::kAny) || op == "nn.prelu") return convertElementwise(c, result.shape.size());
+  if ((entry && entry->layout == LayoutKind::kAny) || op == "nn.prelu")
+    return convertElementwise(c, result.shape.size());
   if (!formsOf(c.args[0])) return std::nullopt;
-  if (op == "nn.softmax" || op == "nn.log_softmax" || op == "flip" || op == "image.resize_axis") return convertAxis(c);
+  if (op == "nn.softmax" || op == "nn.log_softmax" || op == "flip" || op == "image.resize_axis")
+    return convertAxis(c);
   if (op == "strided_slice") return convertSlice(c);
   if (op == "nn.pad") return convertPerAxis(c, 2);
   if (op == "tile") return convertPerAxis(c, 1);
@@ -106,7 +116,8 @@ std::optional<Form> Chooser::convertConv(const GraphCallNode& c) {
     Tensor flat = TensorObject::wrap(t->dtype, dims, t->bytes(), std::make_shared<Tensor>(t));
     w = make<const ConstantNode>(flat, w.as<ConstantNode>()->name);
     attrs = withAttr(attrs, "kernel_layout", str("HWO"));
-  } else w = visitExpr(w);
+  } else
+    w = visitExpr(w);
   if (!x.value || !w) return std::nullopt;
   ++converted;
   return Form{opCall(c.opName(), {x.value, w}, attrs), x.order};
@@ -119,8 +130,8 @@ std::optional<Form> Chooser::convertPool(const GraphCallNode& c) {
   return withArg(c, {formOf(c.args[0], order), order}, channelsLast(c.attrs), order);
 }
 
-// The order for a call of several tensors that broadcast to `rank`: channels last when one of them has it; another one only
-// when nothing else would have to move.
+// The order for a call of several tensors that broadcast to `rank`: channels last when one of them has it;
+// another one only when nothing else would have to move.
 std::optional<Order> Chooser::commonOrder(const GraphCallNode& c, size_t rank) {
   std::optional<Order> other;
   for (const GraphExpr& a : c.args) {
@@ -136,7 +147,9 @@ std::optional<Order> Chooser::commonOrder(const GraphCallNode& c, size_t rank) {
     const auto* t = knownTensor(a);
     if (!t || tensorOfConstant(a) || allOnes(*t)) continue;
     const std::vector<Form>* forms = t->shape.size() == rank ? formsOf(a) : nullptr;
-    if (!forms || std::none_of(forms->begin(), forms->end(), [&](const Form& f) { return f.order == *other; })) return std::nullopt;
+    if (!forms ||
+        std::none_of(forms->begin(), forms->end(), [&](const Form& f) { return f.order == *other; }))
+      return std::nullopt;
   }
   return other;
 }
@@ -247,7 +260,8 @@ std::optional<Form> Chooser::convertTake(const GraphCallNode& c) {
   const auto* indices = c.args.size() == 2 ? knownTensor(c.args[1]) : nullptr;
   int64_t axis = attrInt(c.attrs, "axis");
   if (axis < 0) axis += int64_t(x.order.size());
-  if (!indices || indices->shape.size() > 1 || axis < 0 || axis >= int64_t(x.order.size())) return std::nullopt;
+  if (!indices || indices->shape.size() > 1 || axis < 0 || axis >= int64_t(x.order.size()))
+    return std::nullopt;
   Order result;
   for (int64_t a : x.order) {
     if (indices->shape.empty() && a == axis) continue;
@@ -271,8 +285,10 @@ std::optional<Form> Chooser::convertPermute(const GraphCallNode& c) {
   auto it = states_.find(GraphVar(c.args[0].as<GraphVarNode>()));
   std::vector<Form> from;
   if (it != states_.end()) from = it->second.forms;
-  if (it == states_.end() || from.empty()) from.push_back({visitExpr(c.args[0]), identityOrder(rank)});
-  else if (it->second.logical) from.push_back({it->second.logical, identityOrder(rank)});
+  if (it == states_.end() || from.empty())
+    from.push_back({visitExpr(c.args[0]), identityOrder(rank)});
+  else if (it->second.logical)
+    from.push_back({it->second.logical, identityOrder(rank)});
   std::optional<Form> best;
   for (const Form& f : from) {
     if (!f.value) return std::nullopt;
@@ -301,9 +317,13 @@ std::vector<Group> groupsOf(Analyzer& an, const Array<Expr>& from, const Array<E
     Expr p = i < from.size() ? from[i++] : intImm(1), q = j < to.size() ? to[j++] : intImm(1);
     while (!provedEqual(an, p, q) && (i < from.size() || j < to.size())) {
       auto cp = asConst(p), cq = asConst(q);
-      bool left = i < from.size() && (j >= to.size() || (cp && cq ? *cp < *cq : cp.has_value() || (!cq && from.size() - i >= to.size() - j)));
-      if (left) p = an.simplify(p * from[i++]);
-      else q = an.simplify(q * to[j++]);
+      bool left = i < from.size() &&
+                  (j >= to.size() ||
+                   (cp && cq ? *cp < *cq : cp.has_value() || (!cq && from.size() - i >= to.size() - j)));
+      if (left)
+        p = an.simplify(p * from[i++]);
+      else
+        q = an.simplify(q * to[j++]);
     }
     g.last = i;
     g.toLast = j;

@@ -9,7 +9,9 @@ namespace {
 struct Collector : ExprVisitor {
   std::unordered_map<GraphVar, GraphExpr, RefHash>& values;
   std::unordered_map<GraphVar, int, RefHash>& uses;
-  Collector(std::unordered_map<GraphVar, GraphExpr, RefHash>& v, std::unordered_map<GraphVar, int, RefHash>& u) : values(v), uses(u) {}
+  Collector(std::unordered_map<GraphVar, GraphExpr, RefHash>& v,
+            std::unordered_map<GraphVar, int, RefHash>& u)
+      : values(v), uses(u) {}
   void visitBinding(const VarBinding& b) override {
     values[b->var] = b->value;
     ExprVisitor::visitBinding(b);
@@ -17,7 +19,9 @@ struct Collector : ExprVisitor {
   void visitVar(const GraphVar& v) override { ++uses[v]; }
 };
 
-bool commutative(const std::string& op) { return op == "add" || op == "multiply" || op == "maximum" || op == "minimum"; }
+bool commutative(const std::string& op) {
+  return op == "add" || op == "multiply" || op == "maximum" || op == "minimum";
+}
 
 class Matcher {
 public:
@@ -26,7 +30,8 @@ public:
   bool run(const Pattern& p, const GraphExpr& e, Match& m, bool root) const {
     using Form = PatternNode::Form;
     switch (p->form) {
-    case Form::kWild: return keep(p->slot, e, m);
+    case Form::kWild:
+      return keep(p->slot, e, m);
     case Form::kScalar: {
       GraphExpr value = bindings_.value(e);
       auto s = scalarOf(value);
@@ -40,7 +45,8 @@ public:
         return true;
       }
       return false;
-    case Form::kCall: return runCall(p, e, m, root);
+    case Form::kCall:
+      return runCall(p, e, m, root);
     }
     return false;
   }
@@ -84,7 +90,9 @@ private:
   const Bindings& bindings_;
 };
 
-Pattern made(PatternNode n) { return std::make_shared<const PatternNode>(std::move(n)); }
+Pattern made(PatternNode n) {
+  return std::make_shared<const PatternNode>(std::move(n));
+}
 
 } // namespace
 
@@ -125,16 +133,28 @@ std::optional<double> scalarOf(const GraphExpr& e) {
   return t->dtype.isFloat() ? t->asDouble(0) : double(t->asInt(0));
 }
 
-Pattern wild(int slot) { return made({.form = PatternNode::Form::kWild, .slot = slot, .op = "", .parts = {}, .equals = {}}); }
-Pattern scalar(int slot) { return made({.form = PatternNode::Form::kScalar, .slot = slot, .op = "", .parts = {}, .equals = {}}); }
+Pattern wild(int slot) {
+  return made({.form = PatternNode::Form::kWild, .slot = slot, .op = "", .parts = {}, .equals = {}});
+}
+Pattern scalar(int slot) {
+  return made({.form = PatternNode::Form::kScalar, .slot = slot, .op = "", .parts = {}, .equals = {}});
+}
 Pattern scalarEqual(double value) {
   return made({.form = PatternNode::Form::kScalar, .slot = -1, .op = "", .parts = {}, .equals = value});
 }
 Pattern call(std::string op, std::vector<Pattern> args, int slot) {
-  return made({.form = PatternNode::Form::kCall, .slot = slot, .op = std::move(op), .parts = std::move(args), .equals = {}});
+  return made({.form = PatternNode::Form::kCall,
+               .slot = slot,
+               .op = std::move(op),
+               .parts = std::move(args),
+               .equals = {}});
 }
 Pattern oneOf(std::vector<Pattern> alternatives) {
-  return made({.form = PatternNode::Form::kOneOf, .slot = -1, .op = "", .parts = std::move(alternatives), .equals = {}});
+  return made({.form = PatternNode::Form::kOneOf,
+               .slot = -1,
+               .op = "",
+               .parts = std::move(alternatives),
+               .equals = {}});
 }
 
 std::optional<Match> match(const Pattern& pattern, const GraphExpr& root, const Bindings& bindings) {

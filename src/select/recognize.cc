@@ -3,9 +3,8 @@
 //   lv = R.mean(x, axis=[-1], keepdims=1)
 //   lv1 = R.subtract(x, lv)
 //   lv2 = R.multiply(lv1, lv1)
-//   lv3 = R.mean(lv2, axis=[-1], keepdims=1)         →     gv = R.nn.layer_norm(x, gamma, beta, axis=1, epsilon=1e-5)
-//   lv4 = R.sqrt(R.add(lv3, 1e-5))
-//   gv = R.add(R.multiply(R.divide(lv1, lv4), gamma), beta)
+//   lv3 = R.mean(lv2, axis=[-1], keepdims=1)         →     gv = R.nn.layer_norm(x, gamma, beta, axis=1,
+//   epsilon=1e-5) lv4 = R.sqrt(R.add(lv3, 1e-5)) gv = R.add(R.multiply(R.divide(lv1, lv4), gamma), beta)
 #include "arith/analyzer.h"
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
@@ -49,11 +48,13 @@ std::optional<int64_t> trailingFrom(const GraphCallNode* c, size_t rank) {
   return (*axes)[0];
 }
 
-// Chains of a norm: x / sqrt(mean(x^2) + epsilon), in the forms that exporters write, with optional gamma and beta.
+// Chains of a norm: x / sqrt(mean(x^2) + epsilon), in the forms that exporters write, with optional gamma and
+// beta.
 std::vector<Pattern> normPatterns(const Pattern& centred, const Pattern& squares) {
   Pattern root = call("sqrt", {call("add", {call("mean", {squares}, kVariance), scalar(kEpsilon)})});
-  Pattern inverse = oneOf({call("reciprocal", {root}), call("divide", {scalarEqual(1), root}),
-                           call("rsqrt", {call("add", {call("mean", {squares}, kVariance), scalar(kEpsilon)})})});
+  Pattern inverse =
+      oneOf({call("reciprocal", {root}), call("divide", {scalarEqual(1), root}),
+             call("rsqrt", {call("add", {call("mean", {squares}, kVariance), scalar(kEpsilon)})})});
   Pattern norm = oneOf({call("divide", {centred, root}), call("multiply", {centred, inverse})});
   Pattern scaled = call("multiply", {norm, wild(kGamma)});
   return {call("add", {scaled, wild(kBeta)}), scaled, norm};
@@ -88,7 +89,8 @@ private:
   GraphCall recognize(const GraphVar& v) {
     if (!knownTensor(v)) return nullptr;
     if (auto m = match(softmax_, v, bindings_)) return take(*m, softmaxOf(*m, v));
-    for (const auto& [patterns, name] : {std::pair{&layerNorm_, "nn.layer_norm"}, std::pair{&rmsNorm_, "nn.rms_norm"}})
+    for (const auto& [patterns, name] :
+         {std::pair{&layerNorm_, "nn.layer_norm"}, std::pair{&rmsNorm_, "nn.rms_norm"}})
       for (const Pattern& p : *patterns)
         if (auto m = match(p, v, bindings_))
           if (GraphCall c = take(*m, normOf(*m, v, name))) return c;
@@ -126,7 +128,8 @@ private:
       if (!t || t->shape.size() > rank || t->dtype != x->dtype) return nullptr;
       args.push_back(m.slots[s]);
     }
-    return opCall(name, args, dict({{"axis", intImm(*axis)}, {"epsilon", constantFloat(DType::Float(64), *epsilon)}}));
+    return opCall(name, args,
+                  dict({{"axis", intImm(*axis)}, {"epsilon", constantFloat(DType::Float(64), *epsilon)}}));
   }
 
   Bindings bindings_;

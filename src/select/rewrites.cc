@@ -51,11 +51,14 @@ protected:
     if (b->value->origin) builder.setOrigin(b->value->origin);
     GraphExpr better = simplify(*value.as<GraphCallNode>(), b->var->type);
     Status status;
-    if (!better) status = ExprMutator::visitBinding(b);
-    else if (better.is<GraphCallNode>()) status = builder.emitBinding(b->var, better);
+    if (!better)
+      status = ExprMutator::visitBinding(b);
+    else if (better.is<GraphCallNode>())
+      status = builder.emitBinding(b->var, better);
     else {
       replace(b->var, better);
-      if (!b->var->dataflow) status = builder.emitBinding(b->var, better); // outputs stay visible by their name
+      if (!b->var->dataflow)
+        status = builder.emitBinding(b->var, better); // outputs stay visible by their name
     }
     builder.setOrigin(std::move(outer));
     return status;
@@ -66,7 +69,9 @@ private:
     const auto* t = e->type.as<TensorTypeNode>();
     return t && t->known && !t->dtype.isVoid() ? t : nullptr;
   }
-  bool isType(const GraphExpr& e, const Type& type) { return tensor(e) && sameType(e->type, type, builder.analyzer()); }
+  bool isType(const GraphExpr& e, const Type& type) {
+    return tensor(e) && sameType(e->type, type, builder.analyzer());
+  }
   const GraphCallNode* callOf(const GraphExpr& e, std::string_view op) const {
     GraphExpr v = lookup(e);
     const auto* c = v.as<GraphCallNode>();
@@ -112,7 +117,9 @@ private:
   GraphExpr cast(const GraphCallNode& c, const Type& type) {
     if (isType(c.args[0], type)) return c.args[0];
     const GraphCallNode* inner = callOf(c.args[0], "astype");
-    if (!inner || !tensor(inner->args[0]) || !lossless(tensor(inner->args[0])->dtype, tensor(c.args[0])->dtype)) return nullptr;
+    if (!inner || !tensor(inner->args[0]) ||
+        !lossless(tensor(inner->args[0])->dtype, tensor(c.args[0])->dtype))
+      return nullptr;
     if (isType(inner->args[0], type)) return inner->args[0];
     return opCall("astype", {inner->args[0]}, c.attrs);
   }
@@ -136,7 +143,8 @@ private:
       last = axes[i];
     }
     if (identity) return x;
-    if (!moves) return opCall("reshape", {x, make<const ShapeExprNode>(t.shape)}); // only axes of one element move
+    if (!moves)
+      return opCall("reshape", {x, make<const ShapeExprNode>(t.shape)}); // only axes of one element move
     return first.empty() ? nullptr : GraphExpr(opCall("permute_dims", {x}, dict({{"axes", intList(axes)}})));
   }
 

@@ -5,8 +5,12 @@ namespace bevel::test {
 namespace {
 
 TEST(Algorithm, WindowsApartBecomePixels) {
-  struct Case { const char* op; Ints x, w, strides; };
-  std::vector<Case> cases = {{"nn.conv_transpose2d", {2, 3, 4, 5}, {3, 7, 2, 3}, {2, 3}}, {"nn.conv_transpose1d", {1, 5, 4}, {5, 1, 4}, {4}}};
+  struct Case {
+    const char* op;
+    Ints x, w, strides;
+  };
+  std::vector<Case> cases = {{"nn.conv_transpose2d", {2, 3, 4, 5}, {3, 7, 2, 3}, {2, 3}},
+                             {"nn.conv_transpose1d", {1, 5, 4}, {5, 1, 4}, {4}}};
   for (const Case& k : cases) {
     Values values;
     Graph g;
@@ -26,9 +30,12 @@ TEST(Algorithm, OverlapPaddingAndGroupsStay) {
   Graph g;
   GraphVar x = g.input("x", dims({1, 4, 3, 3}));
   g.begin();
-  GraphExpr overlap = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 3, 2})}, {{"strides", ints({2, 2})}});
-  GraphExpr padded = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 2, 2})}, {{"strides", ints({2, 2})}, {"padding", ints({0, 1})}});
-  GraphExpr grouped = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 2, 2})}, {{"strides", ints({2, 2})}, {"groups", intImm(2)}});
+  GraphExpr overlap =
+      g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 3, 2})}, {{"strides", ints({2, 2})}});
+  GraphExpr padded = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 2, 2})},
+                          {{"strides", ints({2, 2})}, {"padding", ints({0, 1})}});
+  GraphExpr grouped = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 2, 2})},
+                           {{"strides", ints({2, 2})}, {"groups", intImm(2)}});
   Module after = checkPass(chooseAlgorithm, g.end({overlap, padded, grouped}), {values.tensor({1, 4, 3, 3})});
   EXPECT_EQ(countCalls(after, "nn.conv_transpose2d"), 3);
 }

@@ -15,7 +15,8 @@ TEST(SimplifyGraph, NeutralElementsAndPowers) {
   std::vector<GraphExpr> results = {y};
   for (double p : {1.0, 2.0, 3.0, 0.5, -1.0, -0.5}) results.push_back(g.op("power", {x, scalarConstant(p)}));
   Module after = checkPass(simplifyGraph, g.end(Array<GraphExpr>(results)), {values.tensor({2, 3}, 0.5, 2)});
-  for (const char* gone : {"add", "divide", "subtract", "power"}) EXPECT_EQ(countCalls(after, gone), 0) << gone;
+  for (const char* gone : {"add", "divide", "subtract", "power"})
+    EXPECT_EQ(countCalls(after, gone), 0) << gone;
 }
 
 TEST(SimplifyGraph, KeepsWhatBroadcastsOrIsAnotherExponent) {
@@ -25,7 +26,8 @@ TEST(SimplifyGraph, KeepsWhatBroadcastsOrIsAnotherExponent) {
   g.begin();
   GraphExpr one = make<const ConstantNode>(TensorObject::of(kFloat32, {1, 1}, std::vector<double>{1}));
   GraphExpr wide = g.op("multiply", {x, one}); // [1, 3]
-  GraphExpr root = g.op("power", {x, scalarConstant(0.25)}), reversed = g.op("subtract", {scalarConstant(0), x});
+  GraphExpr root = g.op("power", {x, scalarConstant(0.25)}),
+            reversed = g.op("subtract", {scalarConstant(0), x});
   Module after = checkPass(simplifyGraph, g.end({wide, root, reversed}), {values.tensor({3}, 0.5, 2)});
   EXPECT_EQ(countCalls(after, "multiply"), 1);
   EXPECT_EQ(countCalls(after, "power"), 1);
@@ -38,13 +40,18 @@ TEST(SimplifyGraph, ReshapesTransposesAndCasts) {
   GraphVar x = g.input("x", dims({2, 3, 1, 4}));
   g.begin();
   GraphExpr merged = g.op("reshape", {g.op("reshape", {x, shapeOf(dims({6, 4}))}), shapeOf(dims({3, -1}))});
-  GraphExpr back = g.op("permute_dims", {g.op("permute_dims", {x}, {{"axes", ints({1, 0, 3, 2})}})}, {{"axes", ints({1, 0, 3, 2})}});
-  GraphExpr turned = g.op("permute_dims", {g.op("permute_dims", {x}, {{"axes", ints({1, 2, 3, 0})}})}, {{"axes", ints({1, 0, 3, 2})}});
+  GraphExpr back = g.op("permute_dims", {g.op("permute_dims", {x}, {{"axes", ints({1, 0, 3, 2})}})},
+                        {{"axes", ints({1, 0, 3, 2})}});
+  GraphExpr turned = g.op("permute_dims", {g.op("permute_dims", {x}, {{"axes", ints({1, 2, 3, 0})}})},
+                          {{"axes", ints({1, 0, 3, 2})}});
   GraphExpr ones = g.op("permute_dims", {x}, {{"axes", ints({2, 0, 1, 3})}});
   GraphExpr same = g.op("squeeze", {g.op("expand_dims", {x}, {{"axis", ints({0})}})}, {{"axis", ints({0})}});
-  GraphExpr cast = g.op("astype", {g.op("astype", {x}, {{"dtype", str("float64")}})}, {{"dtype", str("float32")}});
-  GraphExpr narrow = g.op("astype", {g.op("astype", {x}, {{"dtype", str("float16")}})}, {{"dtype", str("float32")}});
-  Module after = checkPass(simplifyGraph, g.end({merged, back, turned, ones, same, cast, narrow}), {values.tensor({2, 3, 1, 4})}, 0);
+  GraphExpr cast =
+      g.op("astype", {g.op("astype", {x}, {{"dtype", str("float64")}})}, {{"dtype", str("float32")}});
+  GraphExpr narrow =
+      g.op("astype", {g.op("astype", {x}, {{"dtype", str("float16")}})}, {{"dtype", str("float32")}});
+  Module after = checkPass(simplifyGraph, g.end({merged, back, turned, ones, same, cast, narrow}),
+                           {values.tensor({2, 3, 1, 4})}, 0);
   EXPECT_EQ(countCalls(after, "permute_dims"), 1);
   EXPECT_EQ(countCalls(after, "reshape"), 2);
   EXPECT_EQ(countCalls(after, "squeeze") + countCalls(after, "expand_dims"), 0);
@@ -56,8 +63,11 @@ struct Norm {
   bool first; // gamma before the norm in the product
 };
 
-GraphExpr exportedNorm(Graph& g, Values& values, const GraphExpr& x, const Norm& n, const Ints& axes, const Ints& gamma) {
-  auto mean = [&](const GraphExpr& e) { return g.op("mean", {e}, {{"axis", ints(axes)}, {"keepdims", intImm(1)}}); };
+GraphExpr exportedNorm(Graph& g, Values& values, const GraphExpr& x, const Norm& n, const Ints& axes,
+                       const Ints& gamma) {
+  auto mean = [&](const GraphExpr& e) {
+    return g.op("mean", {e}, {{"axis", ints(axes)}, {"keepdims", intImm(1)}});
+  };
   GraphExpr d = n.centred ? g.op("subtract", {x, mean(x)}) : x;
   GraphExpr v = mean(g.op("multiply", {d, d}));
   GraphExpr root = g.op("sqrt", {g.op("add", {v, scalarConstant(1e-3)})});
@@ -104,9 +114,12 @@ TEST(Patterns, UsesOutsideKeepTheChain) {
   Graph g;
   GraphVar x = g.input("x", dims({2, 4}));
   g.begin();
-  auto mean = [&](const GraphExpr& e) { return g.op("mean", {e}, {{"axis", ints({1})}, {"keepdims", intImm(1)}}); };
+  auto mean = [&](const GraphExpr& e) {
+    return g.op("mean", {e}, {{"axis", ints({1})}, {"keepdims", intImm(1)}});
+  };
   GraphExpr d = g.op("subtract", {x, mean(x)});
-  GraphExpr y = g.op("divide", {d, g.op("sqrt", {g.op("add", {mean(g.op("multiply", {d, d})), scalarConstant(1e-5)})})});
+  GraphExpr y = g.op(
+      "divide", {d, g.op("sqrt", {g.op("add", {mean(g.op("multiply", {d, d})), scalarConstant(1e-5)})})});
   Module after = checkPass(recognizePatterns, g.end({y, d}), {values.tensor({2, 4})});
   EXPECT_EQ(countCalls(after, "nn.layer_norm"), 0);
 }
@@ -117,7 +130,9 @@ TEST(Patterns, Softmax) {
     Graph g;
     GraphVar x = g.input("x", dims({2, 3, 5}));
     g.begin();
-    auto kept = [](int64_t axis) { return std::vector<std::pair<std::string, NodeRef>>{{"axis", ints({axis})}, {"keepdims", intImm(1)}}; };
+    auto kept = [](int64_t axis) {
+      return std::vector<std::pair<std::string, NodeRef>>{{"axis", ints({axis})}, {"keepdims", intImm(1)}};
+    };
     GraphExpr e = g.op("exp", {g.op("subtract", {x, g.op("max", {x}, kept(1))})});
     GraphExpr y = g.op("divide", {e, g.op("sum", {e}, kept(sumAxis))});
     Module after = checkPass(recognizePatterns, g.end({y}), {values.tensor({2, 3, 5})});

@@ -36,9 +36,15 @@ private:
   uint64_t state_ = 1;
 };
 
-inline GraphExpr scalarConstant(double v) { return make<const ConstantNode>(TensorObject::of(kFloat32, {}, std::vector<double>{v})); }
-inline GraphExpr shapeOf(Array<Expr> values) { return make<const ShapeExprNode>(std::move(values)); }
-inline NodeRef ints(const Ints& v) { return intList(v); }
+inline GraphExpr scalarConstant(double v) {
+  return make<const ConstantNode>(TensorObject::of(kFloat32, {}, std::vector<double>{v}));
+}
+inline GraphExpr shapeOf(Array<Expr> values) {
+  return make<const ShapeExprNode>(std::move(values));
+}
+inline NodeRef ints(const Ints& v) {
+  return intList(v);
+}
 
 /// A function "main" of one dataflow block.
 class Graph {
@@ -53,7 +59,8 @@ public:
     builder_.beginFunction("main", params_);
     builder_.beginDataflow();
   }
-  GraphExpr op(const char* name, Array<GraphExpr> args, std::vector<std::pair<std::string, NodeRef>> attrs = {}) {
+  GraphExpr op(const char* name, Array<GraphExpr> args,
+               std::vector<std::pair<std::string, NodeRef>> attrs = {}) {
     auto v = builder_.emit(opCall(name, std::move(args), attrs.empty() ? Dict() : dict(std::move(attrs))));
     EXPECT_TRUE(v) << v.error().str();
     return *v;
@@ -66,7 +73,8 @@ public:
       outputs.push_back(*v);
     }
     builder_.endDataflow();
-    auto name = builder_.emitFuncOutput(outputs.size() == 1 ? outputs[0] : GraphExpr(make<const TupleNode>(outputs)));
+    auto name =
+        builder_.emitFuncOutput(outputs.size() == 1 ? outputs[0] : GraphExpr(make<const TupleNode>(outputs)));
     EXPECT_TRUE(name) << name.error().str();
     return builder_.module();
   }
@@ -92,7 +100,8 @@ public:
     }
     for (const BindingBlock& block : f->body->blocks)
       for (const NodeRef& b : block->bindings) {
-        if (const auto* v = b.as<VarBindingNode>()) values_[v->var] = valueOf(v->value);
+        if (const auto* v = b.as<VarBindingNode>())
+          values_[v->var] = valueOf(v->value);
         else {
           const auto* m2 = b.as<MatchCastNode>();
           if (m2->value.is<GraphVarNode>()) values_[m2->var] = valueOf(m2->value);
@@ -123,7 +132,8 @@ private:
         Array<Expr> known;
         for (const Expr& d : s->values) known.push_back(analyzer_.simplify(substitute(d, dims_)));
         args.push_back(make<const ShapeExprNode>(known));
-      } else if (isAbsent(a)) args.push_back(a);
+      } else if (isAbsent(a))
+        args.push_back(a);
       else {
         value = valueOf(a)[0];
         args.push_back(make<const ConstantNode>(value));
@@ -142,12 +152,14 @@ private:
 
 inline int countCalls(const Module& m, std::string_view op) {
   int n = 0;
-  forEachCall(cast<FunctionNode>(m->find("main")), [&](const GraphCall& c, const GraphVar&) { n += c->opName() == op; });
+  forEachCall(cast<FunctionNode>(m->find("main")),
+              [&](const GraphCall& c, const GraphVar&) { n += c->opName() == op; });
   return n;
 }
 
 /// The pass keeps the results for these inputs; gives the module it made.
-inline Module checkPass(Result<Module> (*pass)(const Module&), const Module& before, const std::vector<Tensor>& inputs, double tolerance = 2e-5) {
+inline Module checkPass(Result<Module> (*pass)(const Module&), const Module& before,
+                        const std::vector<Tensor>& inputs, double tolerance = 2e-5) {
   auto after = pass(before);
   EXPECT_TRUE(after) << (after ? "" : after.error().str());
   if (!after) return before;
