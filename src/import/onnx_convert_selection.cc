@@ -1,4 +1,4 @@
-// TopK, bit casts, windows of signal processing.
+// TopK, NonZero, Compress, bit casts, windows of signal processing.
 #include "import/onnx_helpers.h"
 
 #include <cmath>
@@ -20,6 +20,37 @@ Result<Values> topk10(Node& n) {
   BEVEL_CHECK(n.require(2));
   BEVEL_TRY(Array<Expr> k, n.ints(1));
   return topkOf(n, k);
+}
+
+// The count is computed first and read into a shape; then the positions are written.
+Result<GraphExpr> positions(Node& n, const GraphExpr& x) {
+  BEVEL_TRY(GraphExpr flags, n.castTo(x, kBool));
+  BEVEL_TRY(flags, n.castTo(flags, kInt64));
+  BEVEL_TRY(GraphExpr total, reduceOver(n, "sum", flags, std::nullopt, false));
+  BEVEL_TRY(Array<Expr> count, n.importer.intsOf(n.value(total)));
+  return n.emit("nonzero", {x, Node::shapeArg(count)});
+}
+
+Result<Values> nonZero(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  BEVEL_TRY(GraphExpr e, positions(n, n.x(0)));
+  return Values{n.value(e)};
+}
+
+// Elements (or slices along an axis) where the condition holds.
+Result<Values> compress(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  if (n.rank(1) != 1) return n.invalid("the condition must be a vector");
+  GraphExpr x = n.x(0);
+  int64_t axis = 0;
+  if (n.hasAttr("axis")) {
+    BEVEL_TRY(axis, axisOf(n, n.attrInt("axis", 0), n.rank(0)));
+  } else {
+    BEVEL_TRY(x, reshapeTo(n, x, {product(n.analyzer(), n.shape(0))}));
+  }
+  BEVEL_TRY(GraphExpr at, positions(n, n.x(1)));
+  BEVEL_TRY(at, n.emit("squeeze", {at}, {{"axis", intList({0})}}));
+  return n.one("take", {x, at}, {{"axis", intImm(axis)}});
 }
 
 Result<Values> bitCast(Node& n) {
@@ -62,7 +93,7 @@ Result<Values> blackman(Node& n) { return window(n, 0.42, 0.5, 0.08); }
 } // namespace
 
 std::vector<Conversion> selectionConversions() {
-  return {{"TopK", 1, topk1}, {"TopK", 10, topk10}, {"BitCast", 26, bitCast}, {"HannWindow", 17, hann}, {"HammingWindow", 17, hamming},
+  return {{"TopK", 1, topk1}, {"TopK", 10, topk10}, {"NonZero", 9, nonZero}, {"Compress", 9, compress}, {"BitCast", 26, bitCast}, {"HannWindow", 17, hann}, {"HammingWindow", 17, hamming},
           {"BlackmanWindow", 17, blackman}};
 }
 

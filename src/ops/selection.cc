@@ -1,4 +1,4 @@
-// Selection and reinterpretation: topk, bitcast.
+// Selection and reinterpretation: topk, nonzero, bitcast.
 #include "ops/common.h"
 
 #include <algorithm>
@@ -102,6 +102,52 @@ Result<HostTensors> topkEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{values, indices};
 }
 
+// ---- nonzero ---------------------------------------------------------------------------------------------------------
+
+// The count comes from outside: it is read into a shape before.
+Result<Type> nonzeroInfer(const OpCall& call, InferContext&) {
+  if (call.values(1).size() != 1) return call.invalid("one count is expected");
+  if (call.dtype(0).isString()) return call.unsupported("is not defined on strings");
+  return tensorOf(kInt64, {intImm(int64_t(call.rank(0))), call.values(1)[0]});
+}
+
+// One walk over the elements; column `at` of the result gets the position of the next one that is not zero.
+Result<TeTensors> nonzeroCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor& x = in[0];
+  Expr n = call.values(1)[0];
+  Buffer out = buffer("nonzero", kInt64, {intImm(int64_t(x.rank())), n}), at = buffer("at", kInt64, {intImm(1)});
+  Array<Expr> zero = {intImm(0)}, index;
+  std::vector<Var> loops;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    loops.push_back(var(fmt::format("i{}", d), kInt64));
+    index.push_back(loops.back());
+  }
+  Expr here = load(at, zero), value = x(index);
+  std::vector<Stmt> stores;
+  for (size_t d = 0; d < x.rank(); ++d) stores.push_back(store(out, loops[d], {intImm(int64_t(d)), here}));
+  stores.push_back(store(at, here + 1, zero));
+  Expr set = x.dtype().isBool() ? value : ne(castTo(computeType(x.dtype()), value), constant(computeType(x.dtype()), 0));
+  Stmt body = make<const IfNode>(logicalAnd(set, here < n), seq(stores));
+  for (size_t d = x.rank(); d-- > 0;) body = forLoop(loops[d], x.shape()[d], body);
+  body = make<const AllocNode>(at, seq({store(at, intImm(0), zero), body}));
+  return te::externOp({out}, {x}, "nonzero", body);
+}
+
+Result<HostTensors> nonzeroEval(const OpCall& call, const HostTensors& in) {
+  int64_t n = (*call.constValues(1))[0], at = 0, k = 0;
+  auto y = TensorObject::zeros(kInt64, {int64_t(in[0]->shape.size()), n});
+  forEachIndex(in[0]->shape, [&](const Ints& i) {
+    bool set = in[0]->dtype.isFloat() ? in[0]->asDouble(k) != 0 : in[0]->asInt(k) != 0;
+    if (set && at < n) {
+      for (size_t d = 0; d < i.size(); ++d) y->setInt(int64_t(d) * n + at, i[d]);
+      ++at;
+    }
+    ++k;
+  });
+  if (at != n) return call.invalid("the count differs from the number of elements that are not zero");
+  return HostTensors{y};
+}
+
 // ---- bitcast ---------------------------------------------------------------------------------------------------------
 
 Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
@@ -129,6 +175,9 @@ void register_selection(OpRegistry& r) {
          .inputs = {"x", {"k", InputKind::kShape}}, .attrs = {intAttr("axis", -1), intAttr("largest", 1)}, .infer = topkInfer,
          .compute = topkCompute, .eval = topkEval,
          .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0", "float32[9]:special shape(9)", "float32[3] shape(0)"}});
+  r.add({.name = "nonzero", .doc = "Positions of the elements that are not zero, in order: [rank, count]; their count is given. ONNX NonZero.",
+         .inputs = {"x", {"count", InputKind::kShape}}, .infer = nonzeroInfer, .compute = nonzeroCompute, .eval = nonzeroEval,
+         .tests = {"float32[2,3]:pos shape(6)", "float32[0] shape(0)", "int32[4]:pos shape(4)"}});
   r.add({.name = "bitcast", .doc = "The same bits as another dtype of the same width. ONNX BitCast.", .inputs = {"x"},
          .attrs = {required(dtypeAttr("dtype"))}, .infer = bitcastInfer, .compute = bitcastCompute, .eval = bitcastEval,
          .layout = LayoutKind::kAny, .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8"}});
