@@ -39,7 +39,7 @@ bool tiled(const BlockInfo& b) {
   if (!b.reduces()) return false;
   size_t last = b.block->iters.size();
   for (size_t k = 0; k < b.block->iters.size(); ++k)
-    if (!b.isReduce(k)) last = k;
+    if (!b.isReduce(k) && (b.extent(k) != 1 || last == b.block->iters.size())) last = k;
   if (last == b.block->iters.size()) return false;
   bool moves = false, still = false, side = false;
   for (const AccessPattern& a : b.accesses) {

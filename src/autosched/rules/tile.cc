@@ -64,7 +64,7 @@ std::vector<size_t> reduceAxes(const BlockInfo& b, const AccessPattern* lead) {
 std::optional<size_t> rowAxis(const BlockInfo& b, size_t column, const AccessPattern* panel, bool contraction) {
   std::optional<size_t> best;
   for (size_t k = 0; k < b.block->iters.size(); ++k) {
-    if (b.isReduce(k) || k == column || b.extent(k) == 1) continue;
+    if (b.isReduce(k) || k >= column || b.extent(k) == 1) continue;
     if (contraction && panel->strides[k] != 0) continue;
     best = k; // the innermost
   }
@@ -82,9 +82,10 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
   const BlockInfo& b = *r.reduction;
   size_t spatial = b.numSpatial();
   if (spatial == 0 || !b.block->body.is<StoreNode>() || !b.accesses.back().write) return std::nullopt;
-  r.column = spatial - 1; // spatial axes come first in programs from tensor expressions
-  for (size_t k = 0; k < spatial; ++k)
+  for (size_t k = 0; k < spatial; ++k) // spatial axes come first in programs from tensor expressions
     if (b.isReduce(k)) return std::nullopt;
+  r.column = spatial - 1;
+  while (r.column > 0 && b.extent(r.column) == 1) --r.column; // trailing axes of one element do not move anything
   bool contraction = isContraction(b, r.column);
   for (const AccessPattern& a : b.accesses) {
     if (a.write) continue;
@@ -255,6 +256,20 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
   return sch.vectorize(parts[1]);
 }
 
+// Threads share all these loops, or (where fusing them hides that iterations are independent) the first that may be shared.
+void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
+  Schedule before = sch;
+  auto fused = loops.size() > 1 ? sch.fuse(loops) : Result<LoopRV>(loops[0]);
+  if (fused && sch.parallel(*fused)) return;
+  sch = before;
+  for (LoopRV l : loops) {
+    auto loop = sch.get(l);
+    if (loop && isConst((*loop)->extent, 1)) continue;
+    if (sch.parallel(l)) return;
+    sch = before;
+  }
+}
+
 Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& target) {
   BEVEL_TRY(BlockRV reduction, sch.getSblock(r.reduction->block->name));
   BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan));
@@ -269,6 +284,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   if (loops.size() <= r.column) return fail(ErrorCode::kIllegal, "the consumer has fewer loops than the reduction");
   BEVEL_TRY(std::vector<LoopRV> columns, sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
   std::vector<LoopRV> batch, rowLoops, inner;
+  batch.assign(loops.begin() + ptrdiff_t(r.column) + 1, loops.end()); // of one element
   for (size_t k = 0; k < r.column; ++k) {
     if (!r.row || k != *r.row) {
       (r.panel->strides[k] == 0 && r.scalar ? rowLoops : batch).push_back(loops[k]);
@@ -292,11 +308,8 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
   for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.unroll(inner[i]));
   BEVEL_CHECK(sch.vectorize(inner.back()));
-  LoopRV outer = nest.order[0];
-  if (nest.parallelDepth > 1) {
-    BEVEL_TRY(outer, sch.fuse({nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)}));
-  }
-  return sch.parallel(outer);
+  parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)});
+  return {};
 }
 
 } // namespace
