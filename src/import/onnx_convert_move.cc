@@ -17,23 +17,47 @@ Result<Values> slice1(Node& n) {
                {{"axes", intList(axes)}});
 }
 
+// Axes that only the run knows: every axis takes the bounds of the value that names it.
+Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& starts, const Array<Expr>& ends, const Array<Expr>& steps) {
+  if (axes.size() != starts.size()) return n.invalid("one axis a bound is needed");
+  int64_t rank = int64_t(n.rank(0));
+  Array<Expr> begin, end, step;
+  for (int64_t d = 0; d < rank; ++d) {
+    Expr b = intImm(0), e = n.shape(0)[size_t(d)], s = intImm(1);
+    for (size_t k = 0; k < axes.size(); ++k) {
+      Expr here = logicalOr(eq(axes[k], intImm(d)), eq(axes[k], intImm(d - rank)));
+      b = select(here, starts[k], b);
+      e = select(here, ends[k], e);
+      s = select(here, steps[k], s);
+    }
+    begin.push_back(b);
+    end.push_back(e);
+    step.push_back(s);
+  }
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end), Node::shapeArg(step)});
+}
+
 Result<Values> slice10(Node& n) {
   BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> starts, n.ints(1));
   BEVEL_TRY(Array<Expr> ends, n.ints(2));
   if (ends.size() != starts.size()) return n.invalid("starts and ends have different lengths");
+  Array<Expr> steps = dims(Ints(starts.size(), 1));
+  if (n.has(4)) { BEVEL_TRY(steps, n.ints(4)); }
+  if (steps.size() != starts.size()) return n.invalid("starts and steps have different lengths");
   Ints axes;
   for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
   if (n.has(3)) {
     auto given = n.constInts(3);
-    if (!given) return n.unsupported("axes that only the run knows");
+    if (!given) {
+      BEVEL_TRY(Array<Expr> unknown, n.ints(3));
+      return sliceAt(n, unknown, starts, ends, steps);
+    }
     axes = *given;
   }
-  Array<Expr> steps = dims(Ints(starts.size(), 1));
-  if (n.has(4)) { BEVEL_TRY(steps, n.ints(4)); }
   bool whole = true; // nothing is cut off
   for (size_t i = 0; i < starts.size(); ++i)
-    whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) && i < steps.size() && isConst(steps[i], 1);
+    whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) && isConst(steps[i], 1);
   if (whole) return Values{n.in(0)};
   return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)}, {{"axes", intList(axes)}});
 }
@@ -129,6 +153,31 @@ Result<Values> pad11(Node& n) {
   GraphExpr value = n.x(2);
   if (n.has(2) && n.rank(2) == 1) { BEVEL_TRY(value, reshapeTo(n, value, {})); }
   return padBy(n, pads, value);
+}
+
+// Axes cropped or padded with zeros around their centre to given extents.
+Result<Values> centerCropPad(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  BEVEL_TRY(Array<Expr> wanted, n.ints(1));
+  Ints axes = n.attrInts("axes");
+  if (!n.hasAttr("axes"))
+    for (size_t d = 0; d < n.rank(0); ++d) axes.push_back(int64_t(d));
+  if (axes.size() != wanted.size()) return n.invalid("one extent an axis is needed");
+  size_t rank = n.rank(0);
+  Array<Expr> begin = dims(Ints(rank, 0)), end = n.shape(0), pads = dims(Ints(2 * rank, 0));
+  Analyzer& an = n.analyzer();
+  for (size_t k = 0; k < axes.size(); ++k) {
+    BEVEL_TRY(int64_t a, axisOf(n, axes[k], rank));
+    const Expr extent = n.shape(0)[size_t(a)], kept = an.simplify(min(extent, wanted[k]));
+    Expr start = an.simplify(max(floordiv(extent - wanted[k], 2), intImm(0)));
+    Expr before = an.simplify(max(floordiv(wanted[k] - extent, 2), intImm(0)));
+    begin.set(size_t(a), start);
+    end.set(size_t(a), an.simplify(start + kept));
+    pads.set(size_t(a), before);
+    pads.set(rank + size_t(a), an.simplify(wanted[k] - kept - before));
+  }
+  BEVEL_TRY(GraphExpr e, n.emit("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end), Node::shapeArg(dims(Ints(rank, 1)))}));
+  return n.one("nn.pad", {e, Node::shapeArg(pads)});
 }
 
 // Number of elements of a range of floats: computed by the run, read into a shape.
@@ -273,7 +322,7 @@ Result<Values> reverseSequence(Node& n) {
 std::vector<Conversion> moveConversions() {
   return {{"Slice", 1, slice1}, {"Slice", 10, slice10}, {"Split", 1, split}, {"Tile", 1, tile1}, {"Tile", 6, tile}, {"Pad", 1, pad1},
           {"Pad", 11, pad11}, {"Range", 11, range}, {"EyeLike", 9, eyeLike}, {"Trilu", 14, trilu}, {"OneHot", 9, oneHot},
-          {"CumSum", 11, cumulative}, {"CumProd", 26, cumulative}, {"Concat", 1, concat1}, {"ReverseSequence", 10, reverseSequence}};
+          {"CumSum", 11, cumulative}, {"CumProd", 26, cumulative}, {"Concat", 1, concat1}, {"ReverseSequence", 10, reverseSequence}, {"CenterCropPad", 18, centerCropPad}};
 }
 
 } // namespace bevel::onnx

@@ -70,10 +70,21 @@ Expr clampExpr(Analyzer& an, const Expr& e, const Expr& lo, const Expr& hi) {
   return an.simplify(max(min(e, hi), lo));
 }
 
+// The same with a step that only the run knows: its sign chooses the limits. A step of zero gives nothing.
+Slice sliceByStep(Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& step) {
+  Expr zero = intImm(0), forward = step > zero;
+  Expr low = select(forward, zero, intImm(-1)), high = select(forward, dim, dim - 1);
+  auto bound = [&](const Expr& e) { return max(min(select(e < zero, e + dim, e), high), low); };
+  Expr b = bound(begin), e = bound(end);
+  Expr up = floordiv(e - b + step - 1, max(step, intImm(1))), down = floordiv(b - e - step - 1, max(negate(step), intImm(1)));
+  Expr count = select(eq(step, zero), zero, max(select(forward, up, down), zero));
+  return {an.simplify(b), step, an.simplify(count)};
+}
+
 // ONNX's rules: negative bounds count from the end, then both are clamped.
 Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& step) {
   auto cs = asConst(step);
-  if (!cs) return call.unsupported("a step that only the run knows");
+  if (!cs) return sliceByStep(an, dim, begin, end, step);
   if (*cs == 0) return call.invalid("a step of zero");
   auto fromEnd = [&](const Expr& e) -> Expr {
     if (auto c = asConst(e)) {
