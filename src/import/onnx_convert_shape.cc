@@ -121,8 +121,51 @@ Result<Values> flatten(Node& n) {
   return n.one("reshape", {n.x(0), Node::shapeArg(to)});
 }
 
+// Axes that only the run knows: whether axis d of `rank` is among them.
+Expr isAmong(const Array<Expr>& axes, int64_t d, int64_t rank) {
+  Expr among = boolImm(false);
+  for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
+  return among;
+}
+
+bool unknownAxes(Node& n) { return !n.hasAttr("axes") && n.has(1) && !n.constInts(1); }
+
+// The axes of the input that are not among the values, in order.
+Result<Values> squeezeAt(Node& n) {
+  BEVEL_TRY(Array<Expr> axes, n.ints(1));
+  int64_t rank = int64_t(n.rank(0)), kept = rank - int64_t(axes.size());
+  if (kept < 0) return n.invalid("more axes than dimensions");
+  Array<Expr> shape;
+  for (int64_t j = 0; j < kept; ++j) {
+    Expr extent = intImm(0), before = intImm(0);
+    for (int64_t d = 0; d < rank; ++d) {
+      Expr stays = logicalNot(isAmong(axes, d, rank));
+      extent = select(logicalAnd(stays, eq(before, intImm(j))), n.shape(0)[size_t(d)], extent);
+      before = before + castTo(kInt64, stays);
+    }
+    shape.push_back(n.analyzer().simplify(extent));
+  }
+  return n.one("reshape", {n.x(0), Node::shapeArg(shape)});
+}
+
+// An axis of one where the values say, the input's dimensions elsewhere.
+Result<Values> unsqueezeAt(Node& n) {
+  BEVEL_TRY(Array<Expr> axes, n.ints(1));
+  int64_t rank = int64_t(n.rank(0) + axes.size());
+  Array<Expr> shape;
+  Expr before = intImm(0);
+  for (int64_t d = 0; d < rank; ++d) {
+    Expr fresh = isAmong(axes, d, rank), extent = intImm(1);
+    for (size_t k = 0; k < n.rank(0); ++k) extent = select(eq(before, intImm(int64_t(k))), n.shape(0)[k], extent);
+    shape.push_back(n.analyzer().simplify(select(fresh, intImm(1), extent)));
+    before = before + castTo(kInt64, logicalNot(fresh));
+  }
+  return n.one("reshape", {n.x(0), Node::shapeArg(shape)});
+}
+
 Result<Values> squeeze(Node& n) {
   BEVEL_CHECK(n.require(1));
+  if (unknownAxes(n)) return squeezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   if (!axes) return n.one("squeeze", {n.x(0)});
   if (axes->empty()) return Values{n.in(0)};
@@ -131,6 +174,7 @@ Result<Values> squeeze(Node& n) {
 
 Result<Values> unsqueezeNode(Node& n) {
   BEVEL_CHECK(n.require(1));
+  if (unknownAxes(n)) return unsqueezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   if (!axes) return n.invalid("the axes are missing");
   if (axes->size() > 64) return n.invalid("too many axes");
