@@ -126,8 +126,6 @@ Status VmFunction::declareParams(const Function& f) {
   for (size_t i = 0; i < f->params.size(); ++i) {
     const GraphVar& p = f->params[i];
     ParamSpec spec = paramSpec(p->type, listedName(f->attrs, "input_names", i, p->name));
-    NodeRef value = attr(f->attrs, fmt::format("default_{}", i));
-    if (const auto* c = value.as<ConstantNode>()) spec.defaultConstant = tables_.constant(Constant(c));
     registers.push_back(image::reg(out_.addParam(std::move(spec))));
     values_[p] = registers.back();
   }

@@ -335,10 +335,9 @@ Result<Values> Importer::importBody(const GraphProto& graph, Scope& scope) {
 
 Result<Expr> Importer::dimension(const Dimension& d, const std::string& hint) {
   if (d.hasValue && d.value >= 0) return intImm(d.value);
-  // Some exporters write -1 for an unknown dimension.
-  // "?" and the like are no names: exporters put them on every unknown dimension.
-  bool named = std::any_of(d.param.begin(), d.param.end(), [](unsigned char c) { return std::isalnum(c); });
-  if (!named) return Expr(var(builder_.freshVarName(hint), kInt64));
+  // Some exporters write -1, or a name that says nothing, for an unknown dimension: such ones are not the same.
+  bool unknown = d.param.empty() || d.param == "?" || d.param == "None" || d.param == "-1";
+  if (unknown) return Expr(var(builder_.freshVarName(hint), kInt64));
   if (auto it = options_.dims.find(d.param); it != options_.dims.end()) return intImm(it->second);
   auto [it, added] = dims_.emplace(d.param, nullptr);
   if (added) it->second = var(identifier(d.param, "dim"), kInt64);

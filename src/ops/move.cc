@@ -88,9 +88,10 @@ Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const E
   if (*cs == 0) return call.invalid("a step of zero");
   auto fromEnd = [&](const Expr& e) -> Expr {
     if (auto c = asConst(e)) {
-      constexpr int64_t kFar = int64_t(1) << 40;
-      if (*c >= kFar) return dim;                     // beyond any end
-      if (*c < -kFar) return intImm(-1);              // before any start; clamped below
+      // Exporters write such numbers for "to the end"; a dimension that only the run knows is taken to be smaller.
+      constexpr int64_t kFar = 1000000000;
+      if (*c >= kFar && !asConst(dim)) return dim;
+      if (*c < -(int64_t(1) << 40)) return intImm(-1); // before any start; clamped below
       return *c < 0 ? an.simplify(dim + e) : e;
     }
     if (an.prove(e >= intImm(0))) return e;
