@@ -59,10 +59,47 @@ std::vector<std::string> programsToRun(const Module& module) {
   return out;
 }
 
+using Key = std::pair<std::string, std::vector<const TensorObject*>>; // program and arguments
+
+Key keyOf(const GraphCallNode& call) {
+  Key key{call.args[0].as<GlobalVarNode>()->name, {}};
+  for (const GraphExpr& a : call.args[1].as<TupleNode>()->items) key.second.push_back(a.as<ConstantNode>()->value.get());
+  return key;
+}
+
+Result<Constant> evaluate(const GraphCallNode& call, const HostKernel& kernel, int threads) {
+  const auto& args = call.args[1].as<TupleNode>()->items;
+  std::vector<Tensor> inputs;
+  for (const GraphExpr& a : args) inputs.push_back(a.as<ConstantNode>()->value);
+  const auto* t = call.typeArgs[0].as<TensorTypeNode>();
+  auto result = TensorObject::zeros(t->dtype, *constDims(t->shape));
+  BEVEL_CHECK(kernel.run(inputs, {result}, threads));
+  return make<const ConstantNode>(Tensor(result), args.size() == 1 ? args[0].as<ConstantNode>()->name : "");
+}
+
 class Evaluator : public ExprMutator {
 public:
   Evaluator(Module module, const std::map<std::string, HostKernel>& kernels, int threads)
       : ExprMutator(std::move(module)), kernels_(kernels), threads_(threads) {}
+
+  // Calls of constants that stand in the module, at once on several threads; each runs on one.
+  Status evaluateAhead(const Module& module) {
+    std::vector<GraphCall> calls;
+    for (const GraphExpr& f : module->functions)
+      if (f.is<FunctionNode>()) forEachCall(cast<FunctionNode>(f), [&](const GraphCall& call, const GraphVar&) {
+        if (!isConstantCall(*call, [](const GraphExpr& e) { return e.is<ConstantNode>(); }) || growsMuch(*call)) return;
+        if (kernels_.count(call->args[0].as<GlobalVarNode>()->name) && done_.emplace(keyOf(*call), nullptr).second) calls.push_back(call);
+      });
+    std::vector<Result<Constant>> results(calls.size(), fail(ErrorCode::kInternal, "not run"));
+    parallelFor(calls.size(), threads_, [&](size_t i) {
+      results[i] = evaluate(*calls[i], kernels_.at(calls[i]->args[0].as<GlobalVarNode>()->name), 1);
+    });
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (!results[i]) return fail(std::move(results[i].error()));
+      done_[keyOf(*calls[i])] = *results[i];
+    }
+    return {};
+  }
 
 protected:
   Status visitBinding(const VarBinding& b) override {
@@ -79,27 +116,17 @@ protected:
 
 private:
   Result<Constant> run(const GraphCallNode& call, const HostKernel& kernel) {
-    const auto& args = call.args[1].as<TupleNode>()->items;
-    std::vector<const TensorObject*> key;
-    std::vector<Tensor> inputs;
-    for (const GraphExpr& a : args) {
-      inputs.push_back(a.as<ConstantNode>()->value);
-      key.push_back(inputs.back().get());
-    }
-    Constant& known = done_[{kernel.name, key}];
+    Constant& known = done_[keyOf(call)];
     if (known) return known;
-    const auto* t = call.typeArgs[0].as<TensorTypeNode>();
-    auto result = TensorObject::zeros(t->dtype, *constDims(t->shape));
-    BEVEL_CHECK(kernel.run(inputs, {result}, threads_));
-    known = make<const ConstantNode>(Tensor(result), args.size() == 1 ? args[0].as<ConstantNode>()->name : "");
-    kept_.insert(kept_.end(), inputs.begin(), inputs.end());
+    BEVEL_TRY(known, evaluate(call, kernel, threads_));
+    kept_.push_back(GraphCall(&call));
     return known;
   }
 
   const std::map<std::string, HostKernel>& kernels_;
   int threads_;
-  std::map<std::pair<std::string, std::vector<const TensorObject*>>, Constant> done_;
-  std::vector<Tensor> kept_; // addresses in done_ must not be used again
+  std::map<Key, Constant> done_;
+  std::vector<GraphCall> kept_; // addresses in done_ must not be used again
 };
 
 } // namespace
@@ -110,7 +137,9 @@ Result<Module> evaluatePrograms(const Module& module, const Target& target, int 
   std::vector<KernelSource> sources;
   for (const std::string& n : names) sources.push_back({n, cast<PrimFuncNode>(module->find(n))});
   BEVEL_TRY(auto kernels, HostKernel::compile(std::move(sources), target, threads, useCache));
-  return Evaluator(module, kernels, threads).mutateModule();
+  Evaluator evaluator(module, kernels, threads);
+  BEVEL_CHECK(evaluator.evaluateAhead(module));
+  return evaluator.mutateModule();
 }
 
 } // namespace bevel

@@ -11,8 +11,8 @@ namespace bevel {
 ///   lv = call_tir(matmul_pack, (W,))      →     gv = call_tir(matmul, (x, Wp))        Wp: computed now
 ///   gv = call_tir(matmul, (x, lv))
 ///
-/// Programs are compiled for this machine. Left alone: results that would be much larger than the arguments unless a packing asks for
-/// it, and programs for a target that this machine cannot run.
+/// Programs are compiled for this machine. Left alone: results that would be more than four times the size of the arguments, and
+/// programs for a target that this machine cannot run.
 Result<Module> evaluatePrograms(const Module& module, const Target& target, int threads = 0, bool useCache = true);
 
 } // namespace bevel

@@ -18,6 +18,44 @@ bool isPureCall(const GraphExpr& e) {
   return op && op->pure && !op->dataDependent;
 }
 
+// Calls in A-normal form: arguments are leaves. Large constants are compared by identity, so that weights are not read.
+const TensorObject* largeConstant(const NodeRef& e) {
+  const auto* c = e.as<ConstantNode>();
+  return c && c->value->byteSize() > 256 ? c->value.get() : nullptr;
+}
+
+struct CallHash {
+  size_t operator()(const NodeRef& n) const {
+    const auto* call = n.as<GraphCallNode>();
+    if (!call) return structuralHash(n);
+    size_t h = structuralHash(call->op);
+    auto mix = [&](size_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15ull + (h >> 29); };
+    for (const GraphExpr& a : call->args) {
+      const TensorObject* large = largeConstant(a);
+      mix(large ? std::hash<const void*>()(large) : isVariable(*a) ? std::hash<const void*>()(a.get()) : structuralHash(a));
+    }
+    if (call->attrs) mix(structuralHash(call->attrs));
+    return h;
+  }
+};
+
+struct CallEqual {
+  static bool sameArg(const NodeRef& a, const NodeRef& b) {
+    if (a == b) return true;
+    const TensorObject *x = largeConstant(a), *y = largeConstant(b);
+    return x || y ? x == y : same(a, b);
+  }
+  bool operator()(const NodeRef& a, const NodeRef& b) const {
+    const auto *x = a.as<GraphCallNode>(), *y = b.as<GraphCallNode>();
+    if (!x || !y) return same(a, b);
+    bool equal = x->args.size() == y->args.size() && x->typeArgs.size() == y->typeArgs.size() && sameArg(x->op, y->op) &&
+                 (x->attrs == y->attrs || (x->attrs && y->attrs && same(x->attrs, y->attrs)));
+    for (size_t i = 0; equal && i < x->args.size(); ++i) equal = sameArg(x->args[i], y->args[i]);
+    for (size_t i = 0; equal && i < x->typeArgs.size(); ++i) equal = same(x->typeArgs[i], y->typeArgs[i]);
+    return equal;
+  }
+};
+
 class Eliminator : public ExprMutator {
 public:
   using ExprMutator::ExprMutator;
@@ -47,7 +85,7 @@ protected:
   }
 
 private:
-  std::unordered_map<NodeRef, GraphVar, StructuralHasher, StructuralEq> seen_;
+  std::unordered_map<NodeRef, GraphVar, CallHash, CallEqual> seen_;
 };
 
 } // namespace
