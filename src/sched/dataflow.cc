@@ -4,6 +4,7 @@
 #include "arith/linear.h"
 #include "ir/structural.h"
 #include "loop/regions.h"
+#include "sched/radix.h"
 
 namespace bevel {
 
@@ -192,19 +193,38 @@ bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
 
 } // namespace
 
-bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
+namespace {
+
+/// Axes bound by dense mixed-radix sums of loops, kept inside their domains by conditions `value < extent` and no others.
+bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
   const Block& block = realize->block;
-  bool trivial = isConst(realize->predicate, 1);
-  std::vector<const ForNode*> used;
-  for (size_t i = 0; trivial && i < block->iters.size(); ++i) {
-    const ForNode* loop = nullptr;
-    for (const For& l : loops)
-      if (realize->values[i] == l->var) loop = l.get();
+  std::vector<PlainTerm> all;
+  std::vector<Expr> totals;
+  int64_t offset = 0;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
     const Range& dom = block->iters[i]->domain;
-    trivial = loop && std::find(used.begin(), used.end(), loop) == used.end() && same(loop->min, dom->min) && same(loop->extent, dom->extent);
-    used.push_back(loop);
+    auto radix = mixedRadix(realize->values[i], loops);
+    if (!radix || !radix->dense || radix->offset != 0 || !isConst(dom->min, 0) || !plainTerms(realize->values[i], 1, all, offset)) return false;
+    totals.push_back(radix->total);
   }
-  if (trivial) return true;
+  std::vector<bool> clipped(totals.size(), false);
+  for (const Expr& c : conjuncts(realize->predicate)) {
+    auto* b = c.as<BinaryNode>();
+    bool own = false;
+    for (size_t i = 0; b && b->op == BinaryOp::kLt && i < totals.size(); ++i)
+      if (same(b->b, block->iters[i]->domain->extent) && same(b->a, realize->values[i])) own = clipped[i] = true;
+    if (!own) return false;
+  }
+  for (size_t i = 0; i < totals.size(); ++i)
+    if (!same(totals[i], block->iters[i]->domain->extent) && !(clipped[i] && reaches(totals[i], block->iters[i]->domain->extent, analyzer))) return false;
+  return true;
+}
+
+} // namespace
+
+bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
+  if (coversPlainly(realize, loops, analyzer)) return true;
+  const Block& block = realize->block;
   auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer, IterMapLevel::kSurjective);
   if (!map) return false;
   for (size_t i = 0; i < block->iters.size(); ++i) {

@@ -2,8 +2,10 @@
 
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "sched/radix.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace bevel {
 
@@ -37,14 +39,40 @@ std::vector<Buffer> accessedOnlyIn(const For& loop, const Path& path) {
   return out;
 }
 
+/// The element written depends on the axis itself in some dimension, and nothing else of the buffer is read.
+bool writesAlong(const BlockNode& block, const Var& axis) {
+  for (const BufferRegion& w : block.writes) {
+    if (std::ranges::none_of(w->region.raw(), [&](const NodeRef& r) { return r.as<RangeNode>()->min == axis; })) return false;
+    for (const BufferRegion& r : block.reads)
+      if (r->buffer->data == w->buffer->data && !same(r, w)) return false;
+  }
+  return !block.writes.empty();
+}
+
 } // namespace
+
+bool isPlainlyIndependent(const For& loop, const Path& path) {
+  std::vector<For> loops = path.loops();
+  Stmt at = loop;
+  for (; at->kind == Kind::kFor; at = loops.back()->body) loops.push_back(cast<ForNode>(at));
+  auto* realize = at.as<BlockRealizeNode>();
+  if (!realize || !hasPlainBinding(BlockRealize(realize))) return false;
+  for (size_t i = 0; i < realize->values.size(); ++i) {
+    if (!usesVar(realize->values[i], loop->var)) continue;
+    const IterVar& iv = realize->block->iters[i];
+    auto radix = mixedRadix(realize->values[i], loops);
+    return radix && iv->type == IterType::kSpatial && writesAlong(*realize->block, iv->var) && effectOf(realize->block->body) <= Effect::kReads;
+  }
+  return false;
+}
 
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allowReduction) {
   BEVEL_TRY(Path path, locate(sch, handle));
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);
-  BEVEL_CHECK(checkParallel(loop, enclosingRanges(path), allowReduction, accessedOnlyIn(loop, path)));
+  if (!isPlainlyIndependent(loop, path))
+    BEVEL_CHECK(checkParallel(loop, enclosingRanges(path), allowReduction, accessedOnlyIn(loop, path)));
   return path;
 }
 
@@ -55,31 +83,13 @@ void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::strin
   setBody(sch, replaceAt(path, Stmt(loop)));
 }
 
-namespace {
-
-/// Collects the variables of a sum of variables with positive constant factors; false when e is anything else.
-bool plainTerms(const Expr& e, std::vector<const VarNode*>& vars) {
-  if (auto* v = e.as<VarNode>()) {
-    if (std::ranges::find(vars, v) != vars.end()) return false;
-    vars.push_back(v);
-    return true;
-  }
-  if (e.is<IntImmNode>()) return true;
-  auto* b = e.as<BinaryNode>();
-  if (!b) return false;
-  if (b->op == BinaryOp::kAdd) return plainTerms(b->a, vars) && plainTerms(b->b, vars);
-  auto factor = asConst(b->b);
-  return b->op == BinaryOp::kMul && factor && *factor > 0 && plainTerms(b->a, vars);
-}
-
-} // namespace
-
 bool hasPlainBinding(const BlockRealize& realize) {
-  std::vector<const VarNode*> vars;
+  std::vector<PlainTerm> terms;
+  int64_t offset = 0;
   for (const IterVar& iv : realize->block->iters)
     if (iv->type != IterType::kSpatial && iv->type != IterType::kReduce) return false;
   for (const Expr& v : realize->values)
-    if (!plainTerms(v, vars)) return false;
+    if (!plainTerms(v, 1, terms, offset)) return false;
   return true;
 }
 

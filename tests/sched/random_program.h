@@ -85,7 +85,7 @@ public:
     BEVEL_TRY(auto loops, sch_.getLoops(block));
     BEVEL_TRY(auto otherLoops, sch_.getLoops(other));
     static const std::vector<std::string> kScopes = {"local", "global", "shared"};
-    switch (dice_.upTo(18)) {
+    switch (dice_.upTo(19)) {
     case 0: return asStatus(sch_.computeInline(block));
     case 1: return asStatus(sch_.reverseComputeInline(block));
     case 2:
@@ -97,6 +97,7 @@ public:
     case 8: return loops.empty() ? Status() : asStatus(sch_.decomposeReduction(block, dice_.pick(loops)));
     case 9: return asStatus(sch_.transformLayout(block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()));
     case 10: return asStatus(sch_.transformBlockLayout(block, map()));
+    case 11: return loops.empty() ? Status() : asStatus(sch_.rfactor(dice_.pick(loops), 0));
     default: return loops.empty() ? Status() : loopStep(loops);
     }
   }

@@ -163,7 +163,9 @@ static Status constrain(const Context& c, const BufferRegion& read, std::vector<
       return illegal("an iteration of " + quoted(c.loop) + " writes only part of what a reduction of block " + c.block().name() + " reads");
     size_t axis = size_t(index->axis);
     IntSet set = IntSet::interval(c.analyzer.simplify(lo - index->offset), c.analyzer.simplify(hi - index->offset));
-    sets[axis] = constrained[axis] ? unionSet(sets[axis], set, c.analyzer) : set;
+    bool other = constrained[axis] && !(c.analyzer.proveEqual(sets[axis].min, set.min) && c.analyzer.proveEqual(sets[axis].max, set.max));
+    if (other) return illegal("axis " + c.block().block().iters[axis]->var->name + " of block " + c.block().name() + " reads several tiles that an iteration of " + quoted(c.loop) + " writes");
+    sets[axis] = set;
     constrained[axis] = true;
   }
   return {};

@@ -1,0 +1,290 @@
+#include "arith/analyzer.h"
+#include "ir/structural.h"
+#include "loop/regions.h"
+#include "sched/dataflow.h"
+#include "sched/inline.h"
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bevel::steps {
+
+constexpr StepDoc kDoc = {
+    R"(Makes one loop of a reduction independent: each of its iterations reduces into a place of its own, and a second block combines the places.
+
+The block must be a sum, product, minimum or maximum of one element, the loop must drive reduction axes only, and the loops must hold this
+block alone. The first block, named `<block>_rf`, reduces into a new buffer with the loop as dimension `factor_axis` (counted from the end when
+negative); its handle is given. The original block combines the places, over the original spatial loops and the loop.)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
+    for i, k0, k1 in T.grid(8, 4, 4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(16, k0 * 4 + k1)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+)",
+    R"(b = sch.get_sblock(name="B")
+i, k0, k1 = sch.get_loops(block=b)
+rf = sch.rfactor(loop=k1, factor_axis=1)
+)",
+    R"(@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
+    B_rf = T.sblock_alloc_buffer((8, 4))
+    for i, k0, k1 in T.grid(8, 4, 4):
+        with T.sblock("B_rf"):
+            vi, vk0, vk1 = T.axis.remap("SRS", [i, k0, k1])
+            with T.init():
+                B_rf[vi, vk1] = T.float32(0)
+            B_rf[vi, vk1] = B_rf[vi, vk1] + A[vi, vk0 * 4 + vk1]
+    for i, k1 in T.grid(8, 4):
+        with T.sblock("B"):
+            vi, vk1 = T.axis.remap("SR", [i, k1])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + B_rf[vi, vk1]
+)"};
+
+struct Rfactor {
+  LoopRV loop;
+  int64_t factorAxis = 0;
+  BlockRV result;
+  STEP_FIELDS(Rfactor, IN(loop), IN(factorAxis), OUT(result))
+};
+
+struct RfactorPlan {
+  Path nest; // to the outermost loop
+  std::vector<For> loops;
+  size_t factored; // which of them
+  BlockRealize realize;
+  Store update;
+  Store init;
+  Buffer partial;
+  size_t axis;
+};
+
+/// `X[…] = X[…] op value` in the update: gives the value.
+static Expr combinedValue(const Store& update, BinaryOp& op) {
+  auto* b = update->value.as<BinaryNode>();
+  if (!b || (b->op != BinaryOp::kAdd && b->op != BinaryOp::kMul && b->op != BinaryOp::kMin && b->op != BinaryOp::kMax)) return nullptr;
+  op = b->op;
+  auto own = [&](const Expr& e) {
+    auto* l = e.as<LoadNode>();
+    return l && l->buffer->data == update->buffer->data &&
+           std::ranges::equal(l->indices.raw(), update->indices.raw(), [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
+  };
+  if (own(b->a) && !usesVar(b->b, update->buffer->data)) return b->b;
+  if (own(b->b) && !usesVar(b->a, update->buffer->data)) return b->a;
+  return nullptr;
+}
+
+/// Combining the init with itself any number of times changes nothing.
+static bool isNeutral(const Expr& init, BinaryOp op) {
+  if (auto* f = init.as<FloatImmNode>())
+    return op == BinaryOp::kAdd ? f->value == 0 : op == BinaryOp::kMul ? f->value == 1 : true; // min, max: idempotent
+  if (auto* i = init.as<IntImmNode>()) return op == BinaryOp::kAdd ? i->value == 0 : op == BinaryOp::kMul ? i->value == 1 : true;
+  return op == BinaryOp::kMin || op == BinaryOp::kMax;
+}
+
+/// Each place of the partial results is initialised: the condition holds for the first iteration of the other reduction loops.
+static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
+  Analyzer analyzer;
+  bindShapeDims(f, analyzer);
+  VarMap first;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    bool reduce = false;
+    for (size_t v = 0; v < plan.realize->values.size(); ++v)
+      reduce |= plan.realize->block->iters[v]->type != IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
+    if (reduce && i != plan.factored) first[plan.loops[i]->var] = plan.loops[i]->min;
+    else bindLoop(plan.loops[i], analyzer);
+  }
+  for (const Expr& c : conjuncts(plan.realize->predicate))
+    if (usesVar(c, plan.loops[plan.factored]->var) && !analyzer.prove(substitute(c, first)))
+      return illegal("some places of the partial results would never be initialised: " + quoted(plan.loops[plan.factored]) + " has a tail");
+  for (const For& l : plan.loops)
+    if (first.contains(l->var) && !analyzer.prove(l->extent > constant(l->extent->dtype, 0))) return illegal(quoted(l) + " may have no iteration");
+  return {};
+}
+
+static Status checkLoops(RfactorPlan& plan, const Var& factored) {
+  const Block& block = plan.realize->block;
+  plan.factored = plan.loops.size();
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const For& l = plan.loops[i];
+    bool spatial = false, reduce = false;
+    for (size_t v = 0; v < plan.realize->values.size(); ++v)
+      if (usesVar(plan.realize->values[v], l->var)) (block->iters[v]->type == IterType::kSpatial ? spatial : reduce) = true;
+    if (spatial && reduce) return illegal(quoted(l) + " drives both spatial and reduction axes");
+    if (l->var == factored) {
+      if (!reduce) return illegal(quoted(l) + " drives no reduction axis");
+      plan.factored = i;
+    }
+    if (!l->min.is<IntImmNode>() || !isConst(l->min, 0)) return illegal(quoted(l) + " does not start at zero");
+    for (const For& o : plan.loops)
+      if (usesVar(l->extent, o->var)) return illegal("the range of " + quoted(l) + " depends on " + quoted(o));
+  }
+  return {};
+}
+
+static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
+  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  RfactorPlan plan;
+  plan.nest = path;
+  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i)
+    if (path.ancestors[i].node->kind == Kind::kFor) {
+      plan.nest = path.upTo(i);
+      break;
+    }
+  plan.loops = loopChain(plan.nest.target);
+  auto* realize = plan.loops.back()->body.as<BlockRealizeNode>();
+  if (!realize) return illegal("the loops hold more than one block");
+  plan.realize = BlockRealize(realize);
+  const Block& block = plan.realize->block;
+  ScopeInfo info(scope);
+  BEVEL_CHECK(checkReductionBlock(info, info.indexOf(block->name)));
+  BEVEL_CHECK(checkLoops(plan, loopAt(path)->var));
+  for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
+  auto* update = block->body.as<StoreNode>();
+  auto* init = block->init.as<StoreNode>();
+  BinaryOp op = BinaryOp::kAdd;
+  if (!update || !init || update->predicate || init->predicate || !block->allocs.empty() || !block->matches.empty() ||
+      init->buffer->data != update->buffer->data || !combinedValue(Store(update), op))
+    return illegal(quoted(*block) + " is not a plain sum, product, minimum or maximum");
+  if (!isNeutral(init->value, op)) return illegal("the initial value of " + quoted(*block) + " is not neutral: it would be counted several times");
+  plan.update = Store(update);
+  plan.init = Store(init);
+  BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
+  int64_t rank = int64_t(update->buffer->rank()) + 1;
+  int64_t axis = s.factorAxis < 0 ? s.factorAxis + rank : s.factorAxis;
+  if (axis < 0 || axis >= rank) return fail(ErrorCode::kUsage, "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
+  plan.axis = size_t(axis);
+  Array<Expr> shape;
+  for (int64_t d = 0, from = 0; d < rank; ++d) shape.push_back(d == axis ? plan.loops[plan.factored]->extent : update->buffer->shape[size_t(from++)]);
+  plan.partial = buffer(update->buffer->name + "_rf", update->buffer->dtype, shape);
+  return plan;
+}
+
+static Array<Expr> withIndex(const Array<Expr>& indices, size_t axis, const Expr& index) {
+  Array<Expr> out;
+  for (size_t d = 0, from = 0; d <= indices.size(); ++d) out.push_back(d == axis ? index : indices[from++]);
+  return out;
+}
+
+/// The block that reduces into the partial results: one axis for each loop over a reduction axis.
+static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
+  const Block& block = plan.realize->block;
+  auto rf = make<BlockNode>(name);
+  VarMap axes, byLoop;
+  Array<Expr> values;
+  for (size_t v = 0; v < block->iters.size(); ++v) {
+    const IterVar& iv = block->iters[v];
+    if (iv->type != IterType::kSpatial) continue;
+    Var fresh = var(iv->var->name, iv->var->dtype);
+    axes[iv->var] = fresh;
+    rf->iters.push_back(make<const IterVarNode>(iv->domain, fresh, IterType::kSpatial));
+    values.push_back(plan.realize->values[v]);
+  }
+  Expr place;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    const For& l = plan.loops[i];
+    bool reduce = false;
+    for (size_t v = 0; v < block->iters.size(); ++v)
+      reduce |= block->iters[v]->type != IterType::kSpatial && usesVar(plan.realize->values[v], l->var);
+    if (!reduce) continue;
+    Var fresh = var("v" + l->var->name, l->var->dtype);
+    byLoop[l->var] = fresh;
+    bool factored = i == plan.factored;
+    if (factored) place = fresh;
+    rf->iters.push_back(make<const IterVarNode>(range(l->min, l->extent), fresh, factored ? IterType::kSpatial : IterType::kReduce));
+    values.push_back(l->var);
+  }
+  for (size_t v = 0; v < block->iters.size(); ++v)
+    if (block->iters[v]->type != IterType::kSpatial) axes[block->iters[v]->var] = substitute(plan.realize->values[v], byLoop);
+  Array<Expr> at;
+  for (const Expr& e : withIndex(plan.update->indices, plan.axis, place)) at.push_back(substitute(e, axes));
+  BinaryOp op = BinaryOp::kAdd;
+  Expr value = freshen(substitute(combinedValue(plan.update, op), axes));
+  rf->init = store(plan.partial, plan.init->value, at);
+  rf->body = store(plan.partial, binary(op, load(plan.partial, at), value), at);
+  rf->origin = block->origin;
+  Stmt nest = make<const BlockRealizeNode>(values, plan.realize->predicate, withDetectedAccess(Block(rf)));
+  for (size_t i = plan.loops.size(); i-- > 0;) {
+    auto loop = mutableCopy(plan.loops[i]);
+    loop->body = nest;
+    nest = Stmt(loop);
+  }
+  return nest;
+}
+
+/// The original block over its spatial axes and the factored loop, with loops of its own.
+static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
+  const Block& block = plan.realize->block;
+  auto out = make<BlockNode>(block->name);
+  out->annotations = block->annotations;
+  out->origin = block->origin;
+  VarMap loopMap;
+  Array<Expr> values;
+  std::vector<For> kept;
+  for (size_t i = 0; i < plan.loops.size(); ++i) {
+    bool spatial = false;
+    for (size_t v = 0; v < block->iters.size(); ++v)
+      spatial |= block->iters[v]->type == IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
+    if (!spatial && i != plan.factored) continue;
+    auto loop = mutableCopy(plan.loops[i]);
+    loop->var = var(loop->var->name, loop->var->dtype);
+    loopMap[plan.loops[i]->var] = loop->var;
+    if (i == plan.factored) loopVar = loop->var;
+    kept.push_back(For(loop));
+  }
+  for (size_t v = 0; v < block->iters.size(); ++v) {
+    if (block->iters[v]->type != IterType::kSpatial) continue;
+    out->iters.push_back(block->iters[v]);
+    values.push_back(substitute(plan.realize->values[v], loopMap));
+  }
+  const For& factored = plan.loops[plan.factored];
+  Var place = var("v" + factored->var->name, factored->var->dtype);
+  out->iters.push_back(make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
+  values.push_back(loopVar);
+  BinaryOp op = BinaryOp::kAdd;
+  (void)combinedValue(plan.update, op);
+  out->init = plan.init;
+  Expr part = load(plan.partial, withIndex(plan.update->indices, plan.axis, place));
+  out->body = store(plan.update->buffer, binary(op, load(plan.update->buffer, plan.update->indices), part), plan.update->indices);
+  std::vector<Expr> conditions;
+  for (const Expr& c : conjuncts(plan.realize->predicate)) {
+    bool onReduction = false;
+    for (const For& l : plan.loops) onReduction |= !loopMap.contains(l->var) && usesVar(c, l->var);
+    if (!onReduction && !usesVar(c, factored->var)) conditions.push_back(substitute(c, loopMap));
+  }
+  Stmt nest = make<const BlockRealizeNode>(values, conjunction(conditions), withDetectedAccess(Block(out)));
+  for (size_t i = kept.size(); i-- > 0;) {
+    auto loop = mutableCopy(kept[i]);
+    loop->body = nest;
+    nest = Stmt(loop);
+  }
+  return nest;
+}
+
+static void apply(Schedule& sch, Rfactor& s, RfactorPlan&& plan) {
+  std::string name = freshBlockName(sch.func()->body, plan.realize->block->name + "_rf");
+  Var loopVar;
+  Stmt combine = combiningNest(plan, loopVar);
+  Stmt root = replaceAt(plan.nest, seq({partialNest(plan, name), combine}));
+  Path scope = plan.nest.upTo(size_t(plan.nest.scope()));
+  Path at = findBlock(root, realizeAt(scope)->block->name);
+  setBody(sch, replaceAt(at, Stmt(withAlloc(realizeAt(at), plan.partial))));
+  s.result = sch.addBlock(name);
+}
+
+STEP_INFO(Rfactor, "rfactor", kDoc)
+
+} // namespace bevel::steps
+
+namespace bevel {
+Result<BlockRV> Schedule::rfactor(LoopRV loop, int64_t factorAxis) {
+  return runStep(*this, steps::Rfactor{loop, factorAxis, {}}, &steps::Rfactor::result);
+}
+} // namespace bevel
