@@ -39,31 +39,93 @@ std::vector<Buffer> accessedOnlyIn(const For& loop, const Path& path) {
   return out;
 }
 
-/// The element written depends on the axis itself in some dimension, and nothing else of the buffer is read.
-bool writesAlong(const BlockNode& block, const Var& axis) {
-  for (const BufferRegion& w : block.writes) {
-    if (std::ranges::none_of(w->region.raw(), [&](const NodeRef& r) { return r.as<RangeNode>()->min == axis; })) return false;
-    for (const BufferRegion& r : block.reads)
-      if (r->buffer->data == w->buffer->data && !same(r, w)) return false;
+/// The part of a dimension that one iteration of a loop touches: factor * loop + [0, factor), beside terms of outer loops.
+struct Slab {
+  int64_t factor = 0;
+  std::vector<PlainTerm> outer;
+  bool operator==(const Slab& o) const {
+    return factor == o.factor && std::ranges::equal(outer, o.outer, [](const PlainTerm& a, const PlainTerm& b) { return a.var == b.var && a.factor == b.factor; });
   }
-  return !block.writes.empty();
+};
+
+std::optional<Slab> slabOf(const Expr& value, const For& loop, const std::vector<For>& loops) {
+  std::vector<PlainTerm> terms;
+  int64_t offset = 0, reach = 1;
+  if (!plainTerms(value, 1, terms, offset) || offset != 0) return std::nullopt;
+  std::ranges::sort(terms, {}, &PlainTerm::factor);
+  Slab out;
+  for (const PlainTerm& t : terms) {
+    auto at = std::ranges::find_if(loops, [&](const For& l) { return l->var.get() == t.var; });
+    if (at == loops.end() || !isConst((*at)->min, 0)) return std::nullopt;
+    if (out.factor > 0) { // beyond the loop's own factor only loops around it
+      auto self = std::ranges::find_if(loops, [&](const For& l) { return l->var == loop->var; });
+      if (at > self) return std::nullopt;
+      out.outer.push_back(t);
+    } else if (t.var == loop->var.get()) {
+      if (reach > t.factor) return std::nullopt;
+      out.factor = t.factor;
+    } else {
+      auto extent = asConst((*at)->extent);
+      int64_t span = 0;
+      if (!extent || *extent < 1 || __builtin_mul_overflow(*extent - 1, t.factor, &span) || __builtin_add_overflow(reach, span, &reach)) return std::nullopt;
+    }
+  }
+  return out.factor > 0 ? std::optional<Slab>(out) : std::nullopt;
+}
+
+/// For each dimension of one access: its slab, where it has one.
+std::vector<std::optional<Slab>> slabsOf(const BufferRegion& region, const ScopeBlock& block, const For& loop) {
+  std::vector<std::optional<Slab>> out;
+  for (const Range& dim : region->region) {
+    out.emplace_back();
+    if (!isConst(dim->extent, 1)) continue;
+    for (size_t i = 0; i < block.block().iters.size(); ++i)
+      if (dim->min == block.block().iters[i]->var) out.back() = slabOf(block.realize->values[i], loop, block.loops);
+  }
+  return out;
+}
+
+/// All accesses of the buffer under the loop stay, in some dimension, within the iteration's own slab.
+bool staysApart(const std::vector<ScopeBlock>& blocks, const Var& data, const For& loop) {
+  std::optional<std::vector<std::optional<Slab>>> common;
+  for (const ScopeBlock& b : blocks)
+    for (const auto* list : {&b.block().reads, &b.block().writes})
+      for (const BufferRegion& r : *list) {
+        if (r->buffer->data != data) continue;
+        auto slabs = slabsOf(r, b, loop);
+        if (!common) common = slabs;
+        for (size_t d = 0; d < slabs.size(); ++d)
+          if (!slabs[d] || !(*common)[d] || !(*slabs[d] == *(*common)[d])) (*common)[d].reset();
+      }
+  return common && std::ranges::any_of(*common, [](const auto& s) { return s.has_value(); });
 }
 
 } // namespace
 
+namespace {
+/// Loops, sequences and blocks, nothing else.
+bool isOnlyBlocks(const Stmt& s) {
+  if (s->kind == Kind::kBlockRealize) return true;
+  if (s->kind != Kind::kFor && s->kind != Kind::kSeq) return false;
+  for (int i = 0; i < numChildren(s); ++i)
+    if (!isOnlyBlocks(childAt(s, i))) return false;
+  return true;
+}
+} // namespace
+
 bool isPlainlyIndependent(const For& loop, const Path& path) {
-  std::vector<For> loops = path.loops();
-  Stmt at = loop;
-  for (; at->kind == Kind::kFor; at = loops.back()->body) loops.push_back(cast<ForNode>(at));
-  auto* realize = at.as<BlockRealizeNode>();
-  if (!realize || !hasPlainBinding(BlockRealize(realize))) return false;
-  for (size_t i = 0; i < realize->values.size(); ++i) {
-    if (!usesVar(realize->values[i], loop->var)) continue;
-    const IterVar& iv = realize->block->iters[i];
-    auto radix = mixedRadix(realize->values[i], loops);
-    return radix && iv->type == IterType::kSpatial && writesAlong(*realize->block, iv->var) && effectOf(realize->block->body) <= Effect::kReads;
+  int scope = path.scope();
+  if (scope < 0) return false;
+  ScopeInfo info(cast<BlockRealizeNode>(path.ancestors[size_t(scope)].node));
+  std::erase_if(info.blocks, [&](const ScopeBlock& b) { return std::ranges::none_of(b.loops, [&](const For& l) { return l->var == loop->var; }); });
+  for (const ScopeBlock& b : info.blocks) {
+    for (size_t i = 0; i < b.block().iters.size(); ++i)
+      if (b.block().iters[i]->type != IterType::kSpatial && usesVar(b.realize->values[i], loop->var)) return false;
+    if (b.block().writes.empty() || effectOf(b.block().body) > Effect::kReads || usesVar(b.block().body, loop->var)) return false;
+    for (const BufferRegion& w : b.block().writes)
+      if (!staysApart(info.blocks, w->buffer->data, loop)) return false;
   }
-  return false;
+  return !info.blocks.empty() && isOnlyBlocks(loop->body);
 }
 
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allowReduction) {

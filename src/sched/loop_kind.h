@@ -16,8 +16,8 @@ void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::strin
 /// True when each loop variable occurs in at most one axis of the block, as a term with a positive constant factor, and the axes are
 /// spatial or reductions: then any order of the loops gives the same results.
 bool hasPlainBinding(const BlockRealize& realize);
-/// True when the loop is over a spatial axis of the only block below it, and different iterations provably write different elements, by a
-/// quick look at the binding alone; false means nothing.
+/// True when each iteration keeps to a slab of its own in every buffer written under the loop, by a quick look at the bindings and declared
+/// accesses of the blocks alone; false means nothing.
 bool isPlainlyIndependent(const For& loop, const Path& path);
 /// Simplifies axis values and predicates of the blocks under a statement, knowing the ranges of the loops inside it.
 Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer);

@@ -306,6 +306,26 @@ private:
     return e;
   }
 
+  /// T.int64(3), T.min(i, 4), T.floordiv(i, 4) and the like, as expressions print.
+  Result<Expr> intrinsic() {
+    next();
+    const Token& name = next();
+    BEVEL_CHECK(expect("("));
+    BEVEL_TRY(Expr a, sum());
+    if (name.text == "int64" || name.text == "int32") {
+      BEVEL_CHECK(expect(")"));
+      return a;
+    }
+    BEVEL_CHECK(expect(","));
+    BEVEL_TRY(Expr b, sum());
+    BEVEL_CHECK(expect(")"));
+    if (name.text == "min") return min(a, b);
+    if (name.text == "max") return max(a, b);
+    bool divides = name.text == "floordiv" || name.text == "floormod";
+    if (divides && !isConst(b, 0)) return name.text == "floordiv" ? floordiv(a, b) : floormod(a, b);
+    return fail(error("T." + name.text + " is not known in an index map", name));
+  }
+
   Result<Expr> atom() {
     const Token& t = peek();
     if (take("-")) {
@@ -324,6 +344,7 @@ private:
     }
     if (t.kind != Token::Kind::kName) return fail(unexpected("an index expression"));
     next();
+    if (t.text == "T" && peek().is(".")) return intrinsic();
     auto it = lambdaVars_.find(t.text);
     if (it == lambdaVars_.end()) return fail(error("'" + t.text + "' is not an index of the map", t));
     return Expr(it->second);
