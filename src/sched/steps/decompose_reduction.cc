@@ -65,6 +65,8 @@ static Status divideLoops(const BlockRealize& realize, const std::vector<For>& o
       if (usesVar(realize->values[i], l->var)) (realize->block->iters[i]->type == IterType::kSpatial ? spatial : reduce) = true;
     if (spatial && reduce) return illegal(quoted(l) + " drives both spatial and reduction axes of " + quoted(*realize->block));
     if (spatial) plan.initLoops.push_back(l);
+    if (!spatial && !reduce && !isConst(l->extent, 1))
+      return illegal(quoted(l) + " repeats the reduction: each repetition needs its own initialisation");
   }
   for (size_t i = 0; i < realize->values.size(); ++i)
     if (realize->block->iters[i]->type != IterType::kSpatial)
