@@ -250,7 +250,7 @@ Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
 
 void register_shape(OpRegistry& r) {
   r.add({.name = "reshape", .doc = "The elements in row-major order under another shape; one dimension may be -1. ONNX Reshape.",
-         .inputs = {"x", {"shape", InputKind::kShape}}, .infer = reshapeInfer, .compute = reshapeCompute, .eval = reshapeEval,
+         .inputs = {"x", {"shape", InputKind::kShape}}, .infer = reshapeInfer, .compute = reshapeCompute, .eval = reshapeEval, .view = true,
          .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)", "float32[0,3] shape(3,0)",
                    "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
   r.add({.name = "expand_dims", .doc = "Axes of one element are inserted. ONNX Unsqueeze.", .inputs = {"x"},

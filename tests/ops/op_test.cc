@@ -43,6 +43,7 @@ INSTANTIATE_TEST_SUITE_P(All, OpCases, testing::ValuesIn(operatorsWithTests()), 
 TEST(Ops, EveryEntryIsDocumented) {
   registerOps();
   for (const Op* op : OpRegistry::global().all()) {
+    if (op->name.starts_with("t.")) continue; // registered by the graph tests of the same binary, for inference only
     EXPECT_GT(op->doc.size(), 3u) << op->name;
     EXPECT_TRUE(op->compute || op->decompose || !op->packed.empty()) << op->name << " cannot be computed";
   }
