@@ -86,8 +86,7 @@ void collectDivisors(const NodeRef& e, const Var& v, Analyzer& an,
 } // namespace
 
 IndexMap IndexMap::identity(size_t rank, DType dtype) {
-  return of(
-      rank, [](const std::vector<Var>& v) { return Array<Expr>(v.begin(), v.end()); }, dtype);
+  return of(rank, [](const std::vector<Var>& v) { return Array<Expr>(v.begin(), v.end()); }, dtype);
 }
 
 IndexMap IndexMap::of(size_t rank, FunctionRef<Array<Expr>(const std::vector<Var>&)> f, DType dtype) {

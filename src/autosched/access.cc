@@ -10,7 +10,9 @@
 
 namespace bevel {
 
-bool BlockInfo::isReduce(size_t k) const { return block->iters[k]->type == IterType::kReduce; }
+bool BlockInfo::isReduce(size_t k) const {
+  return block->iters[k]->type == IterType::kReduce;
+}
 bool BlockInfo::reduces() const {
   for (size_t k = 0; k < block->iters.size(); ++k)
     if (isReduce(k)) return true;
@@ -35,12 +37,15 @@ std::vector<int64_t> denseStrides(const BufferNode& b) {
   for (size_t d = b.rank(); d-- > 0;) {
     out[d] = stride;
     auto extent = asConst(b.shape[d]);
-    stride = !extent || stride >= kSymbolicStride ? kSymbolicStride : std::min(kSymbolicStride, stride * std::max<int64_t>(*extent, 1));
+    stride = !extent || stride >= kSymbolicStride
+                 ? kSymbolicStride
+                 : std::min(kSymbolicStride, stride * std::max<int64_t>(*extent, 1));
   }
   return out;
 }
 
-AccessPattern patternOf(const Buffer& b, const Array<Expr>& indices, bool write, const std::vector<Var>& axes, Analyzer& analyzer) {
+AccessPattern patternOf(const Buffer& b, const Array<Expr>& indices, bool write, const std::vector<Var>& axes,
+                        Analyzer& analyzer) {
   AccessPattern p;
   p.buffer = b;
   p.write = write;
@@ -70,11 +75,13 @@ void collectAccesses(BlockInfo& info, Analyzer& analyzer) {
   for (const IterVar& a : info.block->iters) axes.push_back(a->var);
   std::vector<AccessPattern> stores;
   walk(info.block->body, [&](const NodeRef& n) {
-    if (const auto* s = n.as<StoreNode>()) stores.push_back(patternOf(s->buffer, s->indices, true, axes, analyzer));
+    if (const auto* s = n.as<StoreNode>())
+      stores.push_back(patternOf(s->buffer, s->indices, true, axes, analyzer));
     return true;
   });
   auto written = [&](const Buffer& b) {
-    return std::any_of(stores.begin(), stores.end(), [&](const AccessPattern& p) { return p.buffer->data == b->data; });
+    return std::any_of(stores.begin(), stores.end(),
+                       [&](const AccessPattern& p) { return p.buffer->data == b->data; });
   };
   walk(info.block->body, [&](const NodeRef& n) {
     if (const auto* l = n.as<LoadNode>(); l && !written(l->buffer))
@@ -132,7 +139,8 @@ std::vector<BlockInfo> analyseBlocks(const PrimFunc& f) {
 int64_t bodyWork(const Block& block) {
   int64_t work = 0;
   walk(block->body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 10;
+    if (const auto* c = n.as<CallNode>())
+      work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 10;
     if (const auto* b = n.as<BinaryNode>(); b && b->dtype.isFloat()) work += b->op == BinaryOp::kDiv ? 5 : 1;
     return true;
   });

@@ -8,12 +8,13 @@
 
 namespace bevel {
 
-/// One access of a block: the step of its address, in elements of the dense buffer, when axis k of the block advances by one.
+/// One access of a block: the step of its address, in elements of the dense buffer, when axis k of the block
+/// advances by one.
 struct AccessPattern {
   Buffer buffer;
   bool write = false;
-  bool linear = false;                // false: the address is no linear function of the axes (strides is empty)
-  std::vector<int64_t> strides;       // a block axis each; kSymbolicStride where it depends on symbolic dimensions
+  bool linear = false;          // false: the address is no linear function of the axes (strides is empty)
+  std::vector<int64_t> strides; // a block axis each; kSymbolicStride where it depends on symbolic dimensions
   std::vector<std::vector<int64_t>> dims; // coefficient of each axis in each index: dims[d][k]
 };
 inline constexpr int64_t kSymbolicStride = int64_t(1) << 40;
@@ -34,7 +35,8 @@ struct BlockInfo {
 /// All blocks of the program except the root, in program order.
 std::vector<BlockInfo> analyseBlocks(const PrimFunc& f);
 
-/// Float operations of one execution of the block's body: additions, multiplications and so on count one, calls ten.
+/// Float operations of one execution of the block's body: additions, multiplications and so on count one,
+/// calls ten.
 int64_t bodyWork(const Block& block);
 
 } // namespace bevel

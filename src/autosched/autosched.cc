@@ -1,6 +1,7 @@
 // Which rule schedules a program.
 //
-// 1. Inline what can be. 2. One reduction whose results lie side by side: a register tile. 3. Reductions along rows: one pass.
+// 1. Inline what can be. 2. One reduction whose results lie side by side: a register tile. 3. Reductions
+// along rows: one pass.
 // 4. Every block that is left without reduction: contiguous loops, vectors, threads.
 // A rule that fails half way leaves no trace: it works on a copy.
 #include "autosched/autosched.h"
@@ -24,7 +25,8 @@ template <class Rule> bool attempt(Schedule& sch, DefaultSchedule& out, const ch
   return true;
 }
 
-bool isPlain(const PrimFunc& f) { // programs that users scheduled or wrote with loops of their own stay as they are
+bool isPlain(
+    const PrimFunc& f) { // programs that users scheduled or wrote with loops of their own stay as they are
   return !attrInt(f->attrs, "tir.is_scheduled") && !attrInt(f->attrs, "view");
 }
 

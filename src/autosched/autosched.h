@@ -12,7 +12,8 @@ struct DefaultSchedule {
   std::vector<std::string> why; // a line a rule, for people
 };
 
-/// Never fails on a valid program: where no rule fits, or a step is refused, that part keeps its plain loops and `why` says so.
+/// Never fails on a valid program: where no rule fits, or a step is refused, that part keeps its plain loops
+/// and `why` says so.
 Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target);
 
 } // namespace bevel

@@ -1,7 +1,8 @@
 // Choosing register tiles.
 //
-// Register budget (measured on LLVM 19: more accumulators spill): 12 of 16 vector registers, 28 of 32. Latency: a multiply-add takes
-// 4 cycles and two start each cycle, so fewer than 8 accumulators cannot keep the units busy.
+// Register budget (measured on LLVM 19: more accumulators spill): 12 of 16 vector registers, 28 of 32.
+// Latency: a multiply-add takes 4 cycles and two start each cycle, so fewer than 8 accumulators cannot keep
+// the units busy.
 #include "autosched/tile_model.h"
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 namespace bevel {
 namespace {
 
-int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceilDiv(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 // Cycles of one step of the reduction in a tile.
 double stepCycles(const TileProblem& p, int64_t rows, int64_t vectors) {
@@ -43,7 +46,8 @@ TilePlan chooseTile(const TileProblem& p, const Target& target) {
   best.lanes = lanes;
   double ideal = double(rows) * double(columns) / double(lanes) / 2;
   best.efficiency = bestCycles > 0 ? ideal / bestCycles : 0;
-  // Rows of a chunk stay in half of L2 while all panels pass; panels that fit L2 themselves need no such care.
+  // Rows of a chunk stay in half of L2 while all panels pass; panels that fit L2 themselves need no such
+  // care.
   int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
   if (p.rowBytes > 0 && rows * p.rowBytes > half) {
     int64_t chunk = std::max<int64_t>(half / p.rowBytes / best.rows, 1) * best.rows;

@@ -7,28 +7,29 @@
 
 namespace bevel {
 
-/// The nest behind a contraction, from outside in: chunks of rows, column panels, row tiles in the chunk, the reduction, and a
-/// tile of `rows` × `vectors` accumulator registers.
+/// The nest behind a contraction, from outside in: chunks of rows, column panels, row tiles in the chunk, the
+/// reduction, and a tile of `rows` × `vectors` accumulator registers.
 struct TilePlan {
-  int64_t rows = 1;       // accumulator rows
-  int64_t vectors = 1;    // vector registers a row
-  int64_t lanes = 1;      // elements a vector register
-  int64_t chunkRows = 0;  // rows between returns to the first column panel (multiple of `rows`); 0: all
-  double efficiency = 0;  // share of the peak that the tile can reach, tails included
+  int64_t rows = 1;      // accumulator rows
+  int64_t vectors = 1;   // vector registers a row
+  int64_t lanes = 1;     // elements a vector register
+  int64_t chunkRows = 0; // rows between returns to the first column panel (multiple of `rows`); 0: all
+  double efficiency = 0; // share of the peak that the tile can reach, tails included
   int64_t columns() const { return vectors * lanes; }
 };
 
 /// What the model looks at. Unknown (symbolic) extents are -1.
 struct TileProblem {
   int64_t rows = -1, columns = -1, depth = -1; // M, N, K
-  int64_t rowBytes = 0;      // bytes of input that one row of the tile reads over the whole reduction
-  int64_t columnBytes = 0;   // bytes of the panel operand over the whole reduction, a column
+  int64_t rowBytes = 0;       // bytes of input that one row of the tile reads over the whole reduction
+  int64_t columnBytes = 0;    // bytes of the panel operand over the whole reduction, a column
   bool rowsAreScalars = true; // the row operand is broadcast; false: both operands are vectors (depthwise)
   int elementBits = 32;
 };
 
-/// Takes the tile with the least cycles: for each step of the reduction the larger of multiply-adds (two a cycle, and never
-/// less than the latency of a chain), loads (two a cycle), times the number of tiles that cover the problem.
+/// Takes the tile with the least cycles: for each step of the reduction the larger of multiply-adds (two a
+/// cycle, and never less than the latency of a chain), loads (two a cycle), times the number of tiles that
+/// cover the problem.
 TilePlan chooseTile(const TileProblem& problem, const Target& target);
 
 } // namespace bevel

@@ -41,8 +41,9 @@ std::optional<DType> parseScalar(std::string_view text) {
     int bits = 0;
     auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
     if (ec != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-    bool ok = kind.dtype.code == TypeCode::kFloat ? bits == 16 || bits == 32 || bits == 64
-                                                  : bits == 2 || bits == 4 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
+    bool ok = kind.dtype.code == TypeCode::kFloat
+                  ? bits == 16 || bits == 32 || bits == 64
+                  : bits == 2 || bits == 4 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
     if (!ok) return std::nullopt;
     return DType{kind.dtype.code, uint8_t(bits), 1};
   }
@@ -67,7 +68,8 @@ std::optional<DType> DType::parse(std::string_view text) {
   std::string_view digits = text.substr(x + 1);
   int lanes = 0;
   auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), lanes);
-  if (ec != std::errc() || end != digits.data() + digits.size() || lanes < 1 || lanes > 65535) return std::nullopt;
+  if (ec != std::errc() || end != digits.data() + digits.size() || lanes < 1 || lanes > 65535)
+    return std::nullopt;
   auto dtype = parseScalar(text.substr(0, x));
   if (!dtype || dtype->isVoid() || dtype->isString()) return std::nullopt;
   return dtype->withLanes(lanes);

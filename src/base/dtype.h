@@ -20,24 +20,30 @@ enum class TypeCode : uint8_t {
   kFloat8E4M3FNUZ, // no infinities, no negative zero
   kFloat8E5M2,     // IEEE-like
   kFloat8E5M2FNUZ,
-  kFloat8E8M0FNU,  // a power of two, the scale of block formats
+  kFloat8E8M0FNU, // a power of two, the scale of block formats
   kFloat4E2M1FN,
-  kComplex,        // 64 (two fp32) or 128 bits
+  kComplex, // 64 (two fp32) or 128 bits
   kString,
-  kHandle,         // a pointer
+  kHandle, // a pointer
 };
 
-/// An element type with its number of vector lanes. Sub-byte types (int4, uint4, int2, uint2, float4) are stored
-/// packed, low bits first, as ONNX stores them; addressing is in elements.
+/// An element type with its number of vector lanes. Sub-byte types (int4, uint4, int2, uint2, float4) are
+/// stored packed, low bits first, as ONNX stores them; addressing is in elements.
 struct DType {
   TypeCode code = TypeCode::kVoid;
   uint8_t bits = 0;
   uint16_t lanes = 1;
 
   static constexpr DType Bool(int lanes = 1) { return {TypeCode::kBool, 8, uint16_t(lanes)}; }
-  static constexpr DType Int(int bits, int lanes = 1) { return {TypeCode::kInt, uint8_t(bits), uint16_t(lanes)}; }
-  static constexpr DType UInt(int bits, int lanes = 1) { return {TypeCode::kUInt, uint8_t(bits), uint16_t(lanes)}; }
-  static constexpr DType Float(int bits, int lanes = 1) { return {TypeCode::kFloat, uint8_t(bits), uint16_t(lanes)}; }
+  static constexpr DType Int(int bits, int lanes = 1) {
+    return {TypeCode::kInt, uint8_t(bits), uint16_t(lanes)};
+  }
+  static constexpr DType UInt(int bits, int lanes = 1) {
+    return {TypeCode::kUInt, uint8_t(bits), uint16_t(lanes)};
+  }
+  static constexpr DType Float(int bits, int lanes = 1) {
+    return {TypeCode::kFloat, uint8_t(bits), uint16_t(lanes)};
+  }
   static constexpr DType BFloat16(int lanes = 1) { return {TypeCode::kBFloat, 16, uint16_t(lanes)}; }
   static constexpr DType Handle() { return {TypeCode::kHandle, 64, 1}; }
   static constexpr DType String() { return {TypeCode::kString, 0, 1}; }
@@ -63,7 +69,8 @@ struct DType {
 
   friend constexpr bool operator==(DType a, DType b) = default;
 
-  /// The field's spelling: "float32", "int8x16", "bool", "bfloat16", "float8_e4m3fn", "uint4", "handle", "void".
+  /// The field's spelling: "float32", "int8x16", "bool", "bfloat16", "float8_e4m3fn", "uint4", "handle",
+  /// "void".
   std::string str() const;
   /// Reads such a spelling ("boolean"/"uint1" included); nothing when it names no type.
   static std::optional<DType> parse(std::string_view text);

@@ -27,7 +27,7 @@ struct Descriptor {
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (d.fd < 0) return fail(ioError("cannot open", path));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(d.fd, &info) != 0) return fail(ioError("cannot read", path));
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, "cannot read '" + path + "': not a regular file");
   std::shared_ptr<MappedFile> file(new MappedFile());

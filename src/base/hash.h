@@ -34,6 +34,8 @@ inline uint64_t hashBytes(const void* data, size_t size, uint64_t seed = 0) {
   return hashCombine(h, tail);
 }
 
-inline uint64_t hashText(std::string_view text, uint64_t seed = 0) { return hashBytes(text.data(), text.size(), seed); }
+inline uint64_t hashText(std::string_view text, uint64_t seed = 0) {
+  return hashBytes(text.data(), text.size(), seed);
+}
 
 } // namespace bevel

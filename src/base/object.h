@@ -70,7 +70,9 @@ public:
   T& operator*() const { return *get(); }
 
   /// The node as kind U, or null when it is another kind (or when this is null).
-  template <class U> const U* as() const { return object_ && U::classof(get()) ? static_cast<const U*>(get()) : nullptr; }
+  template <class U> const U* as() const {
+    return object_ && U::classof(get()) ? static_cast<const U*>(get()) : nullptr;
+  }
   template <class U> bool is() const { return as<U>() != nullptr; }
 
   friend bool operator==(const Ref& a, const Ref& b) { return a.object_ == b.object_; }
@@ -82,7 +84,9 @@ template <class U, class T> Ref<const U> cast(const Ref<T>& ref) {
   return Ref<const U>(static_cast<const U*>(ref.get()));
 }
 
-template <class T, class... Args> Ref<T> make(Args&&... args) { return Ref<T>(new T(std::forward<Args>(args)...)); }
+template <class T, class... Args> Ref<T> make(Args&&... args) {
+  return Ref<T>(new T(std::forward<Args>(args)...));
+}
 
 /// Hash of a reference by identity, for maps that are never iterated for output.
 struct RefHash {

@@ -13,9 +13,12 @@ Result<int64_t> elementCount(std::span<const int64_t> shape) {
   bool zero = false;
   for (int64_t d : shape) {
     if (d < 0) return fail(ErrorCode::kInvalid, "negative dimension " + std::to_string(d));
-    if (d == 0) zero = true;
-    else if (n > (int64_t(1) << 62) / d) return fail(ErrorCode::kInvalid, "tensor size overflows 2^62 elements");
-    else n *= d;
+    if (d == 0)
+      zero = true;
+    else if (n > (int64_t(1) << 62) / d)
+      return fail(ErrorCode::kInvalid, "tensor size overflows 2^62 elements");
+    else
+      n *= d;
   }
   return zero ? 0 : n;
 }
@@ -32,14 +35,29 @@ struct Format {
 
 bool formatOf(DType t, Format& f) {
   switch (t.code) {
-  case TypeCode::kFloat: f = {5, 10, 15, true, false, false}; return t.bits == 16;
-  case TypeCode::kBFloat: f = {8, 7, 127, true, false, false}; return true;
-  case TypeCode::kFloat8E4M3FN: f = {4, 3, 7, false, false, true}; return true;
-  case TypeCode::kFloat8E4M3FNUZ: f = {4, 3, 8, false, true, true}; return true;
-  case TypeCode::kFloat8E5M2: f = {5, 2, 15, true, false, false}; return true;
-  case TypeCode::kFloat8E5M2FNUZ: f = {5, 2, 16, false, true, true}; return true;
-  case TypeCode::kFloat4E2M1FN: f = {2, 1, 1, false, false, true}; return true;
-  default: return false;
+  case TypeCode::kFloat:
+    f = {5, 10, 15, true, false, false};
+    return t.bits == 16;
+  case TypeCode::kBFloat:
+    f = {8, 7, 127, true, false, false};
+    return true;
+  case TypeCode::kFloat8E4M3FN:
+    f = {4, 3, 7, false, false, true};
+    return true;
+  case TypeCode::kFloat8E4M3FNUZ:
+    f = {4, 3, 8, false, true, true};
+    return true;
+  case TypeCode::kFloat8E5M2:
+    f = {5, 2, 15, true, false, false};
+    return true;
+  case TypeCode::kFloat8E5M2FNUZ:
+    f = {5, 2, 16, false, true, true};
+    return true;
+  case TypeCode::kFloat4E2M1FN:
+    f = {2, 1, 1, false, false, true};
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -56,7 +74,8 @@ uint64_t maxCode(DType t, const Format& f) {
 double decodeFloat(DType t, uint64_t bits) {
   if (t.isIeee(32)) return std::bit_cast<float>(uint32_t(bits));
   if (t.isIeee(64)) return std::bit_cast<double>(bits);
-  if (t.code == TypeCode::kFloat8E8M0FNU) return bits == 255 ? std::nan("") : std::ldexp(1.0, int(bits) - 127);
+  if (t.code == TypeCode::kFloat8E8M0FNU)
+    return bits == 255 ? std::nan("") : std::ldexp(1.0, int(bits) - 127);
   Format f{};
   BEVEL_ASSERT(formatOf(t, f), "not a float type");
   uint64_t sign = bits >> (f.exponent + f.mantissa) & 1;
@@ -66,7 +85,8 @@ double decodeFloat(DType t, uint64_t bits) {
   if (f.unsignedZero && sign && code == 0) return std::nan("");
   if (code > maxCode(t, f)) return f.infinity && mantissa == 0 ? (sign ? -INFINITY : INFINITY) : std::nan("");
   double value = exponent == 0 ? std::ldexp(double(mantissa), 1 - f.bias - f.mantissa)
-                               : std::ldexp(double(mantissa + (uint64_t(1) << f.mantissa)), exponent - f.bias - f.mantissa);
+                               : std::ldexp(double(mantissa + (uint64_t(1) << f.mantissa)),
+                                            exponent - f.bias - f.mantissa);
   return sign ? -value : value;
 }
 
@@ -101,14 +121,18 @@ uint64_t encodeFloat(DType t, double value, bool saturate) {
   uint64_t nan = f.unsignedZero ? uint64_t(1) << signShift : (uint64_t(1) << signShift) - 1;
   if (std::isnan(value)) {
     if (t.code == TypeCode::kFloat4E2M1FN) return top;
-    return ieeeLike ? (sign << signShift) | (top + 1) | (uint64_t(1) << (f.mantissa - 1)) : (f.unsignedZero ? nan : (sign << signShift) | nan);
+    return ieeeLike ? (sign << signShift) | (top + 1) | (uint64_t(1) << (f.mantissa - 1))
+                    : (f.unsignedZero ? nan : (sign << signShift) | nan);
   }
   uint64_t code = std::isinf(value) ? top + 1 : roundToCode(f, std::min(std::fabs(value), 1e300));
   if (code > top) {
     bool wide = t.bits == 16; // fp16 and bfloat16 overflow to infinity
-    if (ieeeLike && (wide || !saturate)) code = top + 1;
-    else if (saturate || t.code == TypeCode::kFloat4E2M1FN) code = top;
-    else return f.unsignedZero ? nan : (sign << signShift) | nan;
+    if (ieeeLike && (wide || !saturate))
+      code = top + 1;
+    else if (saturate || t.code == TypeCode::kFloat4E2M1FN)
+      code = top;
+    else
+      return f.unsignedZero ? nan : (sign << signShift) | nan;
   }
   if (code == 0 && f.unsignedZero) sign = 0;
   return (sign << signShift) | code;
@@ -173,9 +197,15 @@ void TensorObject::setDouble(int64_t i, double value) {
   double low = double(minValue(dtype)), high = double(maxValue(dtype));
   if (dtype.isUInt() && dtype.bits == 64) {
     bool top = rounded >= 18446744073709551615.0;
-    return storeBits(*this, i, std::isnan(rounded) || rounded < 0 ? 0 : top ? ~uint64_t(0) : uint64_t(rounded));
+    return storeBits(*this, i,
+                     std::isnan(rounded) || rounded < 0 ? 0
+                     : top                              ? ~uint64_t(0)
+                                                        : uint64_t(rounded));
   }
-  storeBits(*this, i, uint64_t(rounded <= low ? minValue(dtype) : rounded >= high ? maxValue(dtype) : saturateToInt64(rounded)));
+  storeBits(*this, i,
+            uint64_t(rounded <= low    ? minValue(dtype)
+                     : rounded >= high ? maxValue(dtype)
+                                       : saturateToInt64(rounded)));
 }
 
 void TensorObject::setInt(int64_t i, int64_t value) {
@@ -203,7 +233,8 @@ Ref<TensorObject> TensorObject::zeros(DType dtype, std::vector<int64_t> shape) {
   return t;
 }
 
-Ref<TensorObject> TensorObject::wrap(DType dtype, std::vector<int64_t> shape, const std::byte* data, std::shared_ptr<const void> owner) {
+Ref<TensorObject> TensorObject::wrap(DType dtype, std::vector<int64_t> shape, const std::byte* data,
+                                     std::shared_ptr<const void> owner) {
   auto t = make<TensorObject>();
   auto count = elementCount(shape);
   BEVEL_ASSERT(count.has_value(), "shape was not checked");

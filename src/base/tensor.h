@@ -15,8 +15,8 @@ namespace bevel {
 /// Number of elements of a shape; an error when a dimension is negative or the product overflows 2^62.
 Result<int64_t> elementCount(std::span<const int64_t> shape);
 
-/// A dense row-major tensor in host memory. The bytes are shared: owned, or part of a mapped file (never copied).
-/// String tensors hold `strings` and no bytes.
+/// A dense row-major tensor in host memory. The bytes are shared: owned, or part of a mapped file (never
+/// copied). String tensors hold `strings` and no bytes.
 class TensorObject : public Object {
 public:
   DType dtype;
@@ -28,8 +28,12 @@ public:
   const std::byte* bytes() const { return data_; }
   /// Only for the maker of an owned tensor, before it is shared.
   std::byte* mutableBytes() { return const_cast<std::byte*>(data_); }
-  template <class T> std::span<const T> view() const { return {reinterpret_cast<const T*>(data_), size_t(size_)}; }
-  template <class T> std::span<T> mutableView() { return {reinterpret_cast<T*>(mutableBytes()), size_t(size_)}; }
+  template <class T> std::span<const T> view() const {
+    return {reinterpret_cast<const T*>(data_), size_t(size_)};
+  }
+  template <class T> std::span<T> mutableView() {
+    return {reinterpret_cast<T*>(mutableBytes()), size_t(size_)};
+  }
   /// Element i converted to double or int64 (any real dtype, sub-byte included; saturating for ints).
   double asDouble(int64_t i) const;
   int64_t asInt(int64_t i) const;
@@ -39,9 +43,11 @@ public:
   /// Zero-filled, 64-byte aligned. The shape must have passed elementCount.
   static Ref<TensorObject> zeros(DType dtype, std::vector<int64_t> shape);
   /// Wraps memory that `owner` keeps alive.
-  static Ref<TensorObject> wrap(DType dtype, std::vector<int64_t> shape, const std::byte* data, std::shared_ptr<const void> owner);
+  static Ref<TensorObject> wrap(DType dtype, std::vector<int64_t> shape, const std::byte* data,
+                                std::shared_ptr<const void> owner);
   static Ref<TensorObject> ofStrings(std::vector<int64_t> shape, std::vector<std::string> values);
-  template <class T> static Ref<TensorObject> of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values);
+  template <class T>
+  static Ref<TensorObject> of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values);
 
 private:
   int64_t size_ = 0;
@@ -50,12 +56,15 @@ private:
 };
 using Tensor = Ref<const TensorObject>;
 
-template <class T> Ref<TensorObject> TensorObject::of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
+template <class T>
+Ref<TensorObject> TensorObject::of(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
   auto t = zeros(dtype, std::move(shape));
   BEVEL_ASSERT(t->size() == int64_t(values.size()), "value count differs from the shape");
   for (int64_t i = 0; i < t->size(); ++i)
-    if constexpr (std::is_floating_point_v<T>) t->setDouble(i, double(values[size_t(i)]));
-    else t->setInt(i, int64_t(values[size_t(i)]));
+    if constexpr (std::is_floating_point_v<T>)
+      t->setDouble(i, double(values[size_t(i)]));
+    else
+      t->setInt(i, int64_t(values[size_t(i)]));
   return t;
 }
 

@@ -34,10 +34,10 @@ enum class Pipeline : uint8_t { kOwn, kO0, kO1, kO3 };
 
 struct CompileOptions {
   Pipeline pipeline = Pipeline::kOwn;
-  bool debugInfo = true; // line tables: gdb and perf show kernel, ONNX nodes and IR line
-  bool useCache = true;  // look in and add to the on-disk kernel cache
+  bool debugInfo = true;        // line tables: gdb and perf show kernel, ONNX nodes and IR line
+  bool useCache = true;         // look in and add to the on-disk kernel cache
   KernelCache* cache = nullptr; // which (codegen/cache.h); null: the one that the environment names
-  int threads = 0;       // that compile; 0: one a core
+  int threads = 0;              // that compile; 0: one a core
 };
 
 /// Times and counts of one compile, for reports.

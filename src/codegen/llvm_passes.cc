@@ -1,7 +1,7 @@
 // The pass pipeline and the code generator.
 //
-// Kernels arrive in their final vector form, so few passes have work to do. Measured by bench/llvm_tile.cc on Zen 3 (one
-// core, peak 97.5 GFLOP/s; compile time is processor time with linking):
+// Kernels arrive in their final vector form, so few passes have work to do. Measured by bench/llvm_tile.cc on
+// Zen 3 (one core, peak 97.5 GFLOP/s; compile time is processor time with linking):
 //
 //                              own                    O1                     O3
 //   6x16 tile, k by 1      8.9 ms  97 % of peak   15.6 ms  96 %          16.3 ms  97 %
@@ -10,8 +10,8 @@
 //   fma + relu, scalar     8.1 ms 103 GB/s        10.9 ms 103 GB/s       11.4 ms 103 GB/s
 //   exp, vectors           7.9 ms  28 GB/s        12.4 ms  27 GB/s       12.4 ms  27 GB/s
 //
-// LLVM's loop and SLP vectorisers run only for functions without explicit vectors; on a schedule's vectors they cost time
-// and could only undo its choices.
+// LLVM's loop and SLP vectorisers run only for functions without explicit vectors; on a schedule's vectors
+// they cost time and could only undo its choices.
 #include "codegen/llvm_passes.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>

@@ -42,7 +42,9 @@ Result<ImageArg> VmFunction::arg(const GraphExpr& e) {
   if (const auto* v = e.as<GraphVarNode>()) {
     if (auto it = values_.find(GraphVar(v)); it != values_.end()) return it->second;
     auto it = tuples_.find(GraphVar(v));
-    if (it == tuples_.end()) return fail(Error(ErrorCode::kInternal, fmt::format("'{}' is used before it has a value", v->name)).at(e));
+    if (it == tuples_.end())
+      return fail(
+          Error(ErrorCode::kInternal, fmt::format("'{}' is used before it has a value", v->name)).at(e));
     return arg(it->second);
   }
   if (const auto* c = e.as<ConstantNode>()) return image::constant(tables_.constant(Constant(c)));
@@ -58,7 +60,8 @@ Result<ImageArg> VmFunction::arg(const GraphExpr& e) {
   if (const auto* g = e.as<TupleGetNode>()) {
     const auto* v = g->tuple.as<GraphVarNode>();
     auto it = v ? tuples_.find(GraphVar(v)) : tuples_.end();
-    if (it != tuples_.end() && size_t(g->index) < it->second->items.size()) return arg(it->second->items[size_t(g->index)]);
+    if (it != tuples_.end() && size_t(g->index) < it->second->items.size())
+      return arg(it->second->items[size_t(g->index)]);
     BEVEL_TRY(ImageArg tuple, arg(g->tuple));
     return image::reg(out_.builtinTo("vm.tuple_get", {tuple, image::imm(g->index)}));
   }
@@ -69,7 +72,8 @@ Result<ImageArg> VmFunction::arg(const GraphExpr& e) {
   }
   if (const auto* p = e.as<PrimValueNode>()) return scalarArg(p->value);
   if (const auto* d = e.as<DTypeImmNode>()) return image::imm(int64_t(imageDtypeOf(d->value)));
-  return fail(Error(ErrorCode::kInternal, fmt::format("a {} is no argument at run time", e->kindName())).at(e));
+  return fail(
+      Error(ErrorCode::kInternal, fmt::format("a {} is no argument at run time", e->kindName())).at(e));
 }
 
 Result<uint32_t> VmFunction::inRegister(const GraphExpr& e) {
@@ -104,12 +108,16 @@ Status VmFunction::emitKernel(const GraphCall& call, const GlobalVar& name, cons
       scalars.push_back(f->params[i]);
       continue;
     }
-    if (tensor >= call->args.size()) return fail(ErrorCode::kInternal, fmt::format("too few arguments for '{}'", name->name));
+    if (tensor >= call->args.size())
+      return fail(ErrorCode::kInternal, fmt::format("too few arguments for '{}'", name->name));
     const GraphExpr& value = call->args[tensor++];
     const auto* t = value->type.as<TensorTypeNode>();
-    if (!t || !t->known) return fail(Error(ErrorCode::kUnsupported, "a kernel argument of unknown shape").at(value));
+    if (!t || !t->known)
+      return fail(Error(ErrorCode::kUnsupported, "a kernel argument of unknown shape").at(value));
     auto ok = unifyShape(b->shape, t->shape, dims, analyzer_);
-    if (!ok) return fail(std::move(ok.error()).note(fmt::format("argument {} of kernel '{}'", tensor - 1, name->name)));
+    if (!ok)
+      return fail(
+          std::move(ok.error()).note(fmt::format("argument {} of kernel '{}'", tensor - 1, name->name)));
     BEVEL_TRY(ImageArg a, arg(value));
     args.push_back(std::move(a));
   }
@@ -121,7 +129,9 @@ Status VmFunction::emitKernel(const GraphCall& call, const GlobalVar& name, cons
   }
   for (const Var& v : kernelDims(f)) {
     auto it = dims.find(v);
-    if (it == dims.end()) return fail(ErrorCode::kInternal, fmt::format("dimension '{}' of '{}' has no value", v->name, name->name));
+    if (it == dims.end())
+      return fail(ErrorCode::kInternal,
+                  fmt::format("dimension '{}' of '{}' has no value", v->name, name->name));
     BEVEL_TRY(ImageArg a, slots_.value(it->second));
     args.push_back(std::move(a));
   }
@@ -150,15 +160,18 @@ Status VmFunction::emitPacked(const GraphVar& var, const GraphCall& call, const 
 }
 
 // The value of a call: a list for tuples (also of one field), as everywhere.
-Result<ImageArg> VmFunction::callFunction(const std::string& name, const Args& args, const std::string& origins) {
+Result<ImageArg> VmFunction::callFunction(const std::string& name, const Args& args,
+                                          const std::string& origins) {
   auto it = tables_.functions.find(name);
   GraphExpr f = tables_.module->find(name);
-  if (it == tables_.functions.end() || !f) return fail(ErrorCode::kInternal, fmt::format("there is no function '{}'", name));
+  if (it == tables_.functions.end() || !f)
+    return fail(ErrorCode::kInternal, fmt::format("there is no function '{}'", name));
   uint32_t result = out_.newRegister();
   out_.function(it->second, args, result, origins);
   const auto* fn = f.as<FunctionNode>();
   const auto* tuple = (fn->body->body->type ? fn->body->body->type : fn->result).as<TupleTypeNode>();
-  if (tuple && tuple->fields_.size() == 1) return image::reg(out_.builtinTo("vm.tuple", {image::reg(result)}));
+  if (tuple && tuple->fields_.size() == 1)
+    return image::reg(out_.builtinTo("vm.tuple", {image::reg(result)}));
   return image::reg(result);
 }
 
@@ -186,7 +199,8 @@ Status VmFunction::emitWhile(const GraphVar& var, const GraphCall& call) {
   BEVEL_TRY(ImageArg more, callFunction(condition->name, state, origins));
   out_.branchUnless(uint32_t(more.integer), end);
   BEVEL_TRY(ImageArg next, callFunction(body->name, state, origins));
-  for (size_t i = 0; i < state.size(); ++i) out_.packed("vm.tuple_get", {next, image::imm(int64_t(i))}, uint32_t(state[i].integer));
+  for (size_t i = 0; i < state.size(); ++i)
+    out_.packed("vm.tuple_get", {next, image::imm(int64_t(i))}, uint32_t(state[i].integer));
   out_.builtin("vm.kill", {next});
   out_.jump(again);
   out_.bind(end);
@@ -203,7 +217,8 @@ Status VmFunction::allocate(const GraphVar& var, const GraphCall& call) {
     Args args = {image::none(), image::imm(0), word};
     if (output != outputs_.end()) args = {image::imm(output->second), word};
     BEVEL_CHECK(appendShape(args, call->args[0]));
-    values_[var] = image::reg(out_.builtinTo(output != outputs_.end() ? "vm.alloc_output" : "vm.alloc_tensor", args));
+    values_[var] =
+        image::reg(out_.builtinTo(output != outputs_.end() ? "vm.alloc_output" : "vm.alloc_tensor", args));
     return {};
   }
   BEVEL_TRY(ImageArg storage, arg(call->args[0]));
@@ -235,7 +250,10 @@ Status VmFunction::emitOp(const GraphVar& var, const GraphCall& call) {
     values_[var] = image::reg(out_.builtinTo("vm.shape_of", {source}, originsOf(*call)));
     return {};
   }
-  return fail(Error(ErrorCode::kUnsupported, fmt::format("operator '{}' cannot run: it has neither a tensor program nor a run-time function", name)));
+  return fail(
+      Error(ErrorCode::kUnsupported,
+            fmt::format("operator '{}' cannot run: it has neither a tensor program nor a run-time function",
+                        name)));
 }
 
 } // namespace bevel

@@ -15,21 +15,35 @@ namespace bevel {
 
 uint32_t imageDtypeOf(DType t) {
   switch (t.code) {
-  case TypeCode::kBool: return imageDtype(BEVEL_BOOL_CODE, 8);
-  case TypeCode::kInt: return imageDtype(BEVEL_INT_CODE, t.bits);
-  case TypeCode::kUInt: return imageDtype(BEVEL_UINT_CODE, t.bits);
-  case TypeCode::kFloat: return imageDtype(BEVEL_FLOAT_CODE, t.bits);
-  case TypeCode::kBFloat: return imageDtype(BEVEL_BFLOAT_CODE, 16);
-  case TypeCode::kFloat8E4M3FN: return imageDtype(BEVEL_F8E4M3FN_CODE, 8);
-  case TypeCode::kFloat8E4M3FNUZ: return imageDtype(BEVEL_F8E4M3FNUZ_CODE, 8);
-  case TypeCode::kFloat8E5M2: return imageDtype(BEVEL_F8E5M2_CODE, 8);
-  case TypeCode::kFloat8E5M2FNUZ: return imageDtype(BEVEL_F8E5M2FNUZ_CODE, 8);
-  case TypeCode::kFloat8E8M0FNU: return imageDtype(BEVEL_F8E8M0_CODE, 8);
-  case TypeCode::kFloat4E2M1FN: return imageDtype(BEVEL_F4E2M1_CODE, 4);
-  case TypeCode::kComplex: return imageDtype(BEVEL_COMPLEX_CODE, t.bits);
-  case TypeCode::kString: return imageDtype(BEVEL_STRING_CODE, 0);
+  case TypeCode::kBool:
+    return imageDtype(BEVEL_BOOL_CODE, 8);
+  case TypeCode::kInt:
+    return imageDtype(BEVEL_INT_CODE, t.bits);
+  case TypeCode::kUInt:
+    return imageDtype(BEVEL_UINT_CODE, t.bits);
+  case TypeCode::kFloat:
+    return imageDtype(BEVEL_FLOAT_CODE, t.bits);
+  case TypeCode::kBFloat:
+    return imageDtype(BEVEL_BFLOAT_CODE, 16);
+  case TypeCode::kFloat8E4M3FN:
+    return imageDtype(BEVEL_F8E4M3FN_CODE, 8);
+  case TypeCode::kFloat8E4M3FNUZ:
+    return imageDtype(BEVEL_F8E4M3FNUZ_CODE, 8);
+  case TypeCode::kFloat8E5M2:
+    return imageDtype(BEVEL_F8E5M2_CODE, 8);
+  case TypeCode::kFloat8E5M2FNUZ:
+    return imageDtype(BEVEL_F8E5M2FNUZ_CODE, 8);
+  case TypeCode::kFloat8E8M0FNU:
+    return imageDtype(BEVEL_F8E8M0_CODE, 8);
+  case TypeCode::kFloat4E2M1FN:
+    return imageDtype(BEVEL_F4E2M1_CODE, 4);
+  case TypeCode::kComplex:
+    return imageDtype(BEVEL_COMPLEX_CODE, t.bits);
+  case TypeCode::kString:
+    return imageDtype(BEVEL_STRING_CODE, 0);
   case TypeCode::kVoid:
-  case TypeCode::kHandle: break;
+  case TypeCode::kHandle:
+    break;
   }
   return 0;
 }
@@ -41,7 +55,9 @@ size_t numResults(const Type& type) {
 
 namespace {
 
-std::string dimText(const Expr& e) { return e.is<VarNode>() ? e.as<VarNode>()->name : print(e); }
+std::string dimText(const Expr& e) {
+  return e.is<VarNode>() ? e.as<VarNode>()->name : print(e);
+}
 
 ParamSpec paramSpec(const Type& type, std::string name) {
   ParamSpec spec;
@@ -59,9 +75,12 @@ ParamSpec paramSpec(const Type& type, std::string name) {
   }
   spec.unknownRank = true;
   const auto* o = type.as<ObjectTypeNode>();
-  if (type.is<TupleTypeNode>() || (o && o->name == "sequence")) spec.kind = BEVEL_PARAM_LIST;
-  else spec.kind = o && o->name == "optional" ? BEVEL_PARAM_OPTIONAL : BEVEL_PARAM_ANY;
-  if (const auto* item = o && !o->params.empty() ? o->params[0].as<TensorTypeNode>() : nullptr) spec.dtype = imageDtypeOf(item->dtype);
+  if (type.is<TupleTypeNode>() || (o && o->name == "sequence"))
+    spec.kind = BEVEL_PARAM_LIST;
+  else
+    spec.kind = o && o->name == "optional" ? BEVEL_PARAM_OPTIONAL : BEVEL_PARAM_ANY;
+  if (const auto* item = o && !o->params.empty() ? o->params[0].as<TensorTypeNode>() : nullptr)
+    spec.dtype = imageDtypeOf(item->dtype);
   return spec;
 }
 
@@ -104,7 +123,8 @@ Result<uint32_t> VmTables::kernel(const std::string& name, const PrimFunc& f) {
   spec.numDims = uint32_t(kernelDims(f).size());
   auto shared = asConst(workspaceBytes(f)), perThread = asConst(workspacePerThreadBytes(f));
   spec.dynamicWorkspace = !shared || !perThread;
-  if (!spec.dynamicWorkspace) spec.workspaceShared = uint64_t(*shared), spec.workspacePerThread = uint64_t(*perThread);
+  if (!spec.dynamicWorkspace)
+    spec.workspaceShared = uint64_t(*shared), spec.workspacePerThread = uint64_t(*perThread);
   spec.flops = attrFloat(f->attrs, "flops", -1);
   spec.bytes = attrFloat(f->attrs, "bytes", -1);
   if (f->origin)
@@ -139,7 +159,8 @@ void VmFunction::declareResults(const Function& f) {
   Type type = f->body->body->type ? f->body->body->type : f->result;
   const auto* tuple = type.as<TupleTypeNode>();
   for (size_t i = 0; i < numResults(type); ++i)
-    out_.addResult(paramSpec(tuple ? tuple->fields_[i] : type, listedName(f->attrs, "output_names", i, fmt::format("output_{}", i))));
+    out_.addResult(paramSpec(tuple ? tuple->fields_[i] : type,
+                             listedName(f->attrs, "output_names", i, fmt::format("output_{}", i))));
   if (attrInt(f->attrs, "private") || attrInt(f->attrs, "Primitive")) out_.setPrivate();
   const auto* items = f->body->body.as<TupleNode>();
   for (size_t i = 0; i < (items ? items->items.size() : 1); ++i) {
@@ -161,7 +182,8 @@ Status VmFunction::emitResult(const Function& f) {
     }
   } else {
     BEVEL_TRY(ImageArg a, arg(result));
-    if (!result->type.is<TupleTypeNode>()) results.push_back(a);
+    if (!result->type.is<TupleTypeNode>())
+      results.push_back(a);
     else
       for (size_t i = 0; i < numResults(result->type); ++i)
         results.push_back(image::reg(out_.builtinTo("vm.tuple_get", {a, image::imm(int64_t(i))})));
@@ -173,8 +195,10 @@ Status VmFunction::emitResult(const Function& f) {
 Status VmFunction::emitSeq(const SeqExpr& seq) {
   for (const BindingBlock& block : seq->blocks)
     for (const NodeRef& b : block->bindings) {
-      if (const auto* m = b.as<MatchCastNode>()) BEVEL_CHECK(emitMatchCast(MatchCast(m)));
-      else BEVEL_CHECK(emitBinding(cast<VarBindingNode>(b)));
+      if (const auto* m = b.as<MatchCastNode>())
+        BEVEL_CHECK(emitMatchCast(MatchCast(m)));
+      else
+        BEVEL_CHECK(emitBinding(cast<VarBindingNode>(b)));
     }
   return {};
 }
@@ -231,8 +255,10 @@ Status VmFunction::emitMatchCast(const MatchCast& m) {
         slots_.bind(cast<VarNode>(p), slot);
       } else {
         BEVEL_TRY(ImageArg wanted, slots_.value(p));
-        out_.builtin("vm.check_equal", {given, wanted, image::str(fmt::format("a condition on the shapes does not hold ({} == {})",
-                                                                              print(shape->values[i]), print(p)))});
+        out_.builtin("vm.check_equal",
+                     {given, wanted,
+                      image::str(fmt::format("a condition on the shapes does not hold ({} == {})",
+                                             print(shape->values[i]), print(p)))});
       }
     }
     return endPoint();
@@ -249,7 +275,8 @@ Status VmFunction::endPoint() {
   if (values.empty()) return {};
   BEVEL_TRY(PrimFunc f, lower(slots_.kernel(values), tables_.target));
   std::string name = fmt::format("{}_shapes", name_);
-  for (int i = 1; tables_.module->find(name) || tables_.hasKernel(name); ++i) name = fmt::format("{}_shapes_{}", name_, i);
+  for (int i = 1; tables_.module->find(name) || tables_.hasKernel(name); ++i)
+    name = fmt::format("{}_shapes_{}", name_, i);
   BEVEL_TRY(uint32_t kernel, tables_.kernel(name, f));
   out_.kernel(kernel, {image::heap()});
   return {};
@@ -261,21 +288,25 @@ Status VmFunction::matchType(const ImageArg& value, const ImageArg& what, const 
   if (const auto* t = type.as<TupleTypeNode>()) {
     for (size_t i = 0; i < t->fields_.size(); ++i) {
       auto item = image::reg(out_.builtinTo("vm.tuple_get", {value, image::imm(int64_t(i))}));
-      ImageArg named = what.kind == BEVEL_ARG_STRING ? image::str(fmt::format("{}[{}]", what.text, i)) : image::str("a field");
+      ImageArg named = what.kind == BEVEL_ARG_STRING ? image::str(fmt::format("{}[{}]", what.text, i))
+                                                     : image::str("a field");
       BEVEL_CHECK(matchType(item, named, t->fields_[i]));
     }
   }
   return {};
 }
 
-Status VmFunction::matchTensor(const ImageArg& value, const ImageArg& what, const TensorTypeNode& t, bool late) {
-  Args args = {value, what, image::imm(t.dtype.isVoid() ? -1 : int64_t(imageDtypeOf(t.dtype))), image::imm(t.known ? int64_t(t.shape.size()) : t.ndim)};
+Status VmFunction::matchTensor(const ImageArg& value, const ImageArg& what, const TensorTypeNode& t,
+                               bool late) {
+  Args args = {value, what, image::imm(t.dtype.isVoid() ? -1 : int64_t(imageDtypeOf(t.dtype))),
+               image::imm(t.known ? int64_t(t.shape.size()) : t.ndim)};
   bool expressions = false;
   for (int64_t i = 0; i < (t.known ? int64_t(t.shape.size()) : t.ndim); ++i) {
     Expr d = t.known ? t.shape[size_t(i)] : nullptr;
     int code = BEVEL_DIM_ANY;
     ImageArg wanted = image::imm(0);
-    if (d && asConst(d)) code = BEVEL_DIM_EQUAL, wanted = image::imm(*asConst(d));
+    if (d && asConst(d))
+      code = BEVEL_DIM_EQUAL, wanted = image::imm(*asConst(d));
     else if (d.is<VarNode>() && !slots_.isBound(cast<VarNode>(d))) {
       code = BEVEL_DIM_BIND;
       uint32_t slot = slots_.reserve(1);
@@ -285,7 +316,8 @@ Status VmFunction::matchTensor(const ImageArg& value, const ImageArg& what, cons
       code = BEVEL_DIM_EQUAL_SLOT;
       BEVEL_TRY(wanted, slots_.value(d));
       wanted.kind = BEVEL_ARG_INT; // the slot's number
-    } else expressions |= bool(d);
+    } else
+      expressions |= bool(d);
     args.push_back(image::imm(code));
     args.push_back(wanted);
   }

@@ -74,7 +74,7 @@ private:
   ShapeSlots& slots_;
   std::string name_;
   std::unordered_map<GraphVar, ImageArg, RefHash> values_;
-  std::unordered_map<GraphVar, Tuple, RefHash> tuples_; // bound to tuples, made only where needed as such
+  std::unordered_map<GraphVar, Tuple, RefHash> tuples_;    // bound to tuples, made only where needed as such
   std::unordered_map<GraphVar, int64_t, RefHash> outputs_; // variables that are results
   struct Later {
     ImageArg value, what;

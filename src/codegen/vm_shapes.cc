@@ -38,7 +38,8 @@ Result<ImageArg> ShapeSlots::value(const Expr& e) {
   if (auto c = asConst(e)) return image::imm(*c);
   if (const auto* v = e.as<VarNode>()) {
     auto it = slots_.find(Var(v));
-    if (it == slots_.end()) return fail(ErrorCode::kInternal, fmt::format("dimension '{}' is used before it is known", v->name));
+    if (it == slots_.end())
+      return fail(ErrorCode::kInternal, fmt::format("dimension '{}' is used before it is known", v->name));
     return image::slot(it->second);
   }
   if (auto it = computed_.find(e); it != computed_.end()) return image::slot(it->second);
@@ -48,7 +49,8 @@ Result<ImageArg> ShapeSlots::value(const Expr& e) {
   size_t at = 0;
   for (const NodeRef& v : freeVars(simple)) {
     auto it = v.is<VarNode>() ? boundAt_.find(cast<VarNode>(v)) : boundAt_.end();
-    if (it == boundAt_.end()) return fail(ErrorCode::kInternal, "a shape uses a dimension before it is known");
+    if (it == boundAt_.end())
+      return fail(ErrorCode::kInternal, "a shape uses a dimension before it is known");
     at = std::max(at, it->second);
   }
   if (replaying_) return fail(ErrorCode::kInternal, "a shape was not planned");
@@ -58,7 +60,8 @@ Result<ImageArg> ShapeSlots::value(const Expr& e) {
   return image::slot(slot);
 }
 
-// Dimensions become loads. Divisors that could be 0 or -1 would trap the processor where the guarded code would not have run.
+// Dimensions become loads. Divisors that could be 0 or -1 would trap the processor where the guarded code
+// would not have run.
 Expr ShapeSlots::fromHeap(const Expr& e, const Buffer& heap) const {
   NodeRef out = rewrite(e, [&](const NodeRef& n) -> NodeRef {
     if (const auto* v = n.as<VarNode>()) {
@@ -66,12 +69,15 @@ Expr ShapeSlots::fromHeap(const Expr& e, const Buffer& heap) const {
       return it == slots_.end() ? n : NodeRef(castTo(v->dtype, load(heap, {intImm(it->second)})));
     }
     const auto* b = n.as<BinaryNode>();
-    bool divides = b && (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod || b->op == BinaryOp::kFloorDiv || b->op == BinaryOp::kFloorMod);
+    bool divides = b && (b->op == BinaryOp::kDiv || b->op == BinaryOp::kMod || b->op == BinaryOp::kFloorDiv ||
+                         b->op == BinaryOp::kFloorMod);
     if (!divides || asConst(b->b)) return n;
-    Expr safe = select(logicalOr(eq(b->b, constant(b->dtype, 0)), eq(b->b, constant(b->dtype, -1))), constant(b->dtype, 1), b->b);
+    Expr safe = select(logicalOr(eq(b->b, constant(b->dtype, 0)), eq(b->b, constant(b->dtype, -1))),
+                       constant(b->dtype, 1), b->b);
     Expr divided = binary(b->op, b->a, safe);
     bool modulo = b->op == BinaryOp::kMod || b->op == BinaryOp::kFloorMod;
-    return select(eq(b->b, constant(b->dtype, -1)), modulo ? constant(b->dtype, 0) : constant(b->dtype, 0) - b->a, divided);
+    return select(eq(b->b, constant(b->dtype, -1)),
+                  modulo ? constant(b->dtype, 0) : constant(b->dtype, 0) - b->a, divided);
   });
   return cast<ExprNode>(out);
 }
@@ -79,11 +85,13 @@ Expr ShapeSlots::fromHeap(const Expr& e, const Buffer& heap) const {
 PrimFunc ShapeSlots::kernel(const std::vector<Computed>& values) const {
   Buffer heap = buffer("heap", kInt64, {intImm(numSlots())});
   std::vector<Stmt> stores;
-  for (const Computed& c : values) stores.push_back(store(heap, castTo(kInt64, fromHeap(c.value, heap)), {intImm(c.slot)}));
+  for (const Computed& c : values)
+    stores.push_back(store(heap, castTo(kInt64, fromHeap(c.value, heap)), {intImm(c.slot)}));
   auto root = make<BlockNode>("root");
   root->body = seq(stores);
   Stmt body = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
-  return make<const PrimFuncNode>(Array<Var>{heap->data}, Array<Buffer>{heap}, body, dict({{"num_outputs", intImm(1)}}));
+  return make<const PrimFuncNode>(Array<Var>{heap->data}, Array<Buffer>{heap}, body,
+                                  dict({{"num_outputs", intImm(1)}}));
 }
 
 } // namespace bevel

@@ -1,4 +1,5 @@
-// Slots of a function's shape heap: which dimension or expression lies where, and what is computed at which point.
+// Slots of a function's shape heap: which dimension or expression lies where, and what is computed at which
+// point.
 #pragma once
 
 #include "codegen/vm_image.h"
@@ -10,9 +11,10 @@
 
 namespace bevel {
 
-/// Points are the places behind which dimensions are newly bound: the function's entry and each match_cast, in program order.
-/// A function is emitted twice: the first time to learn which expressions are needed (they are noted at the earliest point
-/// where all their dimensions are bound), the second time to compute them there.
+/// Points are the places behind which dimensions are newly bound: the function's entry and each match_cast,
+/// in program order. A function is emitted twice: the first time to learn which expressions are needed (they
+/// are noted at the earliest point where all their dimensions are bound), the second time to compute them
+/// there.
 class ShapeSlots {
 public:
   struct Computed {

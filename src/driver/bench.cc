@@ -8,12 +8,15 @@
 namespace bevel {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 typedef float Vector __attribute__((vector_size(64)));
 
 // Independent chains of multiply-adds: as many as hide the latency, few enough to stay in registers.
-__attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("fp-contract=fast"))) double chains(int64_t rounds, float seed) {
+__attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("fp-contract=fast"))) double
+chains(int64_t rounds, float seed) {
   Vector a[6];
   for (int i = 0; i < 6; ++i)
     for (int k = 0; k < 16; ++k) a[i][k] = seed + float(i + k);
@@ -92,7 +95,8 @@ Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs,
     r.ms /= double(runs);
     r.calls = (r.calls + runs / 2) / runs;
   }
-  std::stable_sort(out.begin(), out.end(), [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
   return out;
 }
 

@@ -15,8 +15,8 @@ Machine measureMachine(int threads);
 /// Time of a kernel (or run-time function) over all its calls in one run of the model.
 struct KernelTime {
   std::string name, nodes;
-  uint64_t calls = 0;                           // a run
-  double ms = 0, percent = 0;                   // of one run
+  uint64_t calls = 0;                             // a run
+  double ms = 0, percent = 0;                     // of one run
   double gflops = -1, gbytes = -1, roofline = -1; // negative: unknown
 };
 /// The profile of `runs` runs, slowest first. Calls of one kernel for the same nodes are one row.

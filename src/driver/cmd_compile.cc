@@ -18,23 +18,33 @@ struct CompileFlags {
 Status run(const CompileFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   options.debugInfo = !f.noDebug;
-  if (f.output.empty() && f.build.dumpDir.empty()) return fail(Error(ErrorCode::kUsage, "nothing to write: give -o FILE.so or --dump-dir DIR"));
+  if (f.output.empty() && f.build.dumpDir.empty())
+    return fail(Error(ErrorCode::kUsage, "nothing to write: give -o FILE.so or --dump-dir DIR"));
   if (!f.output.empty() && !f.output.ends_with(".so"))
-    return fail(Error(ErrorCode::kUsage, fmt::format("cannot write '{}': the output is a shared library", f.output)).help("name it FILE.so"));
+    return fail(
+        Error(ErrorCode::kUsage, fmt::format("cannot write '{}': the output is a shared library", f.output))
+            .help("name it FILE.so"));
   BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
   if (!f.output.empty()) BEVEL_CHECK(writeLibrary(compiled, f.output));
   clearProgress();
   if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
   if (f.json) {
     nlohmann::json passes = nlohmann::json::array();
-    for (const PassTiming& t : compiled.timings) passes.push_back({{"name", t.name}, {"ms", t.seconds * 1000}});
-    nlohmann::json out = {{"output", f.output}, {"kernels", compiled.program.kernels.size()}, {"compiled", compiled.kernels.compiled},
-                          {"from_cache", compiled.kernels.fromCache}, {"seconds", compiled.seconds + compiled.kernels.seconds}, {"passes", passes}};
+    for (const PassTiming& t : compiled.timings)
+      passes.push_back({{"name", t.name}, {"ms", t.seconds * 1000}});
+    nlohmann::json out = {{"output", f.output},
+                          {"kernels", compiled.program.kernels.size()},
+                          {"compiled", compiled.kernels.compiled},
+                          {"from_cache", compiled.kernels.fromCache},
+                          {"seconds", compiled.seconds + compiled.kernels.seconds},
+                          {"passes", passes}};
     fmt::print("{}\n", out.dump(2));
   } else if (!f.output.empty()) {
     std::error_code ignored;
-    fmt::print("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output, compiled.program.kernels.size(), compiled.kernels.fromCache,
-               double(std::filesystem::file_size(f.output, ignored)) / 1e6, compiled.seconds + compiled.kernels.seconds);
+    fmt::print("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output,
+               compiled.program.kernels.size(), compiled.kernels.fromCache,
+               double(std::filesystem::file_size(f.output, ignored)) / 1e6,
+               compiled.seconds + compiled.kernels.seconds);
   }
   return {};
 }
@@ -45,7 +55,8 @@ void addCompile(CLI::App& app, Command& command) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* c = app.add_subcommand("compile", "Compile a model to a native library with a C header");
   c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
-  c->add_option("-o,--output", flags->output, "The library to write; the header gets the same stem")->type_name("FILE.so");
+  c->add_option("-o,--output", flags->output, "The library to write; the header gets the same stem")
+      ->type_name("FILE.so");
   c->add_flag("--no-debug", flags->noDebug, "No line tables for debuggers and profilers");
   c->add_flag("--json", flags->json, "Print what was done as JSON");
   addBuildFlags(*c, flags->build);

@@ -36,9 +36,12 @@ json callsOf(const Module& module) {
       const auto* g = call->op.as<GlobalVarNode>();
       const auto* e = call->op.as<ExternFuncNode>();
       if (!g && !e) return;
-      json row = {{"function", module->names[i]->name}, {"callee", g ? g->name : e->name}, {"nodes", nodesOf(*call)}};
+      json row = {
+          {"function", module->names[i]->name}, {"callee", g ? g->name : e->name}, {"nodes", nodesOf(*call)}};
       const auto* f = g ? module->find(g->name).as<PrimFuncNode>() : nullptr;
-      row["kind"] = e ? "run-time function" : f ? attrStr(f->attrs, "fusion_kind", "program") : std::string("graph function");
+      row["kind"] = e   ? "run-time function"
+                    : f ? attrStr(f->attrs, "fusion_kind", "program")
+                        : std::string("graph function");
       calls.push_back(row);
     });
   }
@@ -48,7 +51,8 @@ json callsOf(const Module& module) {
 void show(const json& d, bool traces) {
   fmt::print("kernels and their nodes of the model\n");
   for (const json& c : d["calls"])
-    fmt::print("  {} ({}): {}\n", c["callee"].get<std::string>(), c["kind"].get<std::string>(), c["nodes"].get<std::string>());
+    fmt::print("  {} ({}): {}\n", c["callee"].get<std::string>(), c["kind"].get<std::string>(),
+               c["nodes"].get<std::string>());
   fmt::print("\nschedules\n");
   for (const json& s : d["schedules"]) {
     fmt::print("  {}\n", s["kernel"].get<std::string>());
@@ -70,7 +74,8 @@ Status run(const ExplainFlags& f) {
   clearProgress();
   json out = {{"calls", callsOf(compiled.module)}};
   json schedules = json::array();
-  for (const ScheduleReport& s : compiled.schedules) schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}});
+  for (const ScheduleReport& s : compiled.schedules)
+    schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}});
   out["schedules"] = schedules;
   out["arena"] = "unknown size";
   for (const GraphExpr& fn : compiled.module->functions)
@@ -80,8 +85,10 @@ Status run(const ExplainFlags& f) {
       if (c) out["arena"] = fmt::format("{:.2f} MB", double(*c) / 1e6);
       break;
     }
-  if (f.json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
-  else show(out, f.traces);
+  if (f.json)
+    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  else
+    show(out, f.traces);
   return {};
 }
 

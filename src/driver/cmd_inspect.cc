@@ -1,12 +1,12 @@
 // bevel inspect: what a model file holds.
 #include "driver/commands.h"
 
+#include "base/stack.h"
 #include "graph/visitor.h"
 #include "import/onnx.h"
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
-#include "base/stack.h"
 #include "ops/ops.h"
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,8 @@ json describe(const Module& module) {
   int64_t weightBytes = 0, weights = 0;
   for (size_t i = 0; i < module->functions.size(); ++i) {
     walk(module->functions[i], [&](const NodeRef& n) {
-      if (const auto* c = n.as<ConstantNode>()) weightBytes += c->value->byteSize(), weights += c->value->size();
+      if (const auto* c = n.as<ConstantNode>())
+        weightBytes += c->value->byteSize(), weights += c->value->size();
       if (const auto* c = n.as<GraphCallNode>(); c && !c->opName().empty()) ++ops[c->opName()];
       if (n.is<GraphIfNode>()) ++ops["if"];
       return true;
@@ -49,11 +50,13 @@ json describe(const Module& module) {
     if (f && !attrInt(f->attrs, "private")) {
       json inputs = json::array(), outputs = json::array();
       for (size_t k = 0; k < f->params.size(); ++k)
-        inputs.push_back({{"name", nameAt(Function(f), "input_names", k, f->params[k]->name)}, {"type", print(f->params[k]->type)}});
+        inputs.push_back({{"name", nameAt(Function(f), "input_names", k, f->params[k]->name)},
+                          {"type", print(f->params[k]->type)}});
       Type result = f->body->body->type ? f->body->body->type : f->result;
       const auto* tuple = result.as<TupleTypeNode>();
       for (size_t k = 0; k < numResults(result); ++k)
-        outputs.push_back({{"name", nameAt(Function(f), "output_names", k, fmt::format("output_{}", k))}, {"type", print(tuple ? tuple->fields_[k] : result)}});
+        outputs.push_back({{"name", nameAt(Function(f), "output_names", k, fmt::format("output_{}", k))},
+                           {"type", print(tuple ? tuple->fields_[k] : result)}});
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;
     }
@@ -61,14 +64,18 @@ json describe(const Module& module) {
   }
   json counts = json::object();
   for (const auto& [name, count] : ops) counts[name] = count;
-  return {{"functions", functions}, {"operators", counts}, {"weights", weights}, {"weight_bytes", weightBytes}};
+  return {
+      {"functions", functions}, {"operators", counts}, {"weights", weights}, {"weight_bytes", weightBytes}};
 }
 
 void show(const json& d) {
-  fmt::print("file        {} ({:.2f} MB)\n", d["file"].get<std::string>(), double(d["file_bytes"].get<uint64_t>()) / 1e6);
+  fmt::print("file        {} ({:.2f} MB)\n", d["file"].get<std::string>(),
+             double(d["file_bytes"].get<uint64_t>()) / 1e6);
   if (d.contains("opsets"))
-    for (const auto& [domain, version] : d["opsets"].items()) fmt::print("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
-  fmt::print("weights     {} values, {:.2f} MB\n", d["weights"].get<int64_t>(), double(d["weight_bytes"].get<int64_t>()) / 1e6);
+    for (const auto& [domain, version] : d["opsets"].items())
+      fmt::print("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
+  fmt::print("weights     {} values, {:.2f} MB\n", d["weights"].get<int64_t>(),
+             double(d["weight_bytes"].get<int64_t>()) / 1e6);
   int more = 0;
   for (const json& f : d["functions"]) {
     if (!f.contains("inputs")) {
@@ -76,8 +83,10 @@ void show(const json& d) {
       continue;
     }
     fmt::print("function    {}\n", f["name"].get<std::string>());
-    for (const json& p : f["inputs"]) fmt::print("  input     {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
-    for (const json& p : f["outputs"]) fmt::print("  output    {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
+    for (const json& p : f["inputs"])
+      fmt::print("  input     {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
+    for (const json& p : f["outputs"])
+      fmt::print("  output    {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
   }
   if (more) fmt::print("and {} other functions and programs\n", more);
   fmt::print("operators  ");
@@ -106,8 +115,10 @@ Status inspect(const InspectFlags& f) {
   out["file"] = f.model;
   out["file_bytes"] = uint64_t(std::filesystem::file_size(f.model, ignored));
   clearProgress();
-  if (f.json) fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
-  else show(out);
+  if (f.json)
+    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  else
+    show(out);
   return {};
 }
 

@@ -19,31 +19,43 @@ struct OpsFlags {
   std::string filter;
 };
 
-std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string firstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 Status run(const OpsFlags& f) {
   registerOps();
-  auto wanted = [&](const std::string& name) { return f.filter.empty() || name.find(f.filter) != std::string::npos; };
+  auto wanted = [&](const std::string& name) {
+    return f.filter.empty() || name.find(f.filter) != std::string::npos;
+  };
   json ops = json::array(), onnx = json::array();
   for (const Op* op : OpRegistry::global().all()) {
     if (!wanted(op->name)) continue;
-    const char* kind = !op->packed.empty() ? "run-time function" : op->compute ? "tensor expression" : op->decompose ? "composite" : "virtual machine";
+    const char* kind = !op->packed.empty() ? "run-time function"
+                       : op->compute       ? "tensor expression"
+                       : op->decompose     ? "composite"
+                                           : "virtual machine";
     ops.push_back({{"name", op->name}, {"doc", op->doc}, {"kind", kind}});
   }
   for (const auto& [name, versions] : onnxOperators())
     if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});
   if (f.json) {
-    fmt::print("{}\n", json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print(
+        "{}\n",
+        json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
     return {};
   }
   if (!f.onnx) {
-    for (const json& op : ops) fmt::print("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(), firstLine(op["doc"].get<std::string>()));
+    for (const json& op : ops)
+      fmt::print("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(),
+                 firstLine(op["doc"].get<std::string>()));
     fmt::print("{} operators\n", ops.size());
     return {};
   }
   for (const json& row : onnx) {
     std::string versions;
-    for (const json& v : row["versions"]) versions += (versions.empty() ? "" : ", ") + std::to_string(v.get<int>());
+    for (const json& v : row["versions"])
+      versions += (versions.empty() ? "" : ", ") + std::to_string(v.get<int>());
     fmt::print("{:36} {}\n", row["name"].get<std::string>(), versions);
   }
   fmt::print("{} ONNX operators\n", onnx.size());

@@ -64,11 +64,14 @@ void addOpt(CLI::App& app, Command& command) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* c = app.add_subcommand("opt", "Read a module, run passes on it, print it");
   c->add_option("FILE", flags->file, "A text module (.py, .bvl) or an ONNX model");
-  c->add_option("--passes", flags->passes, "Names of passes, separated by commas; see --list")->type_name("A,B,…");
-  c->add_option("-o,--output", flags->output, "Write the text here, with its constants beside it")->type_name("FILE");
+  c->add_option("--passes", flags->passes, "Names of passes, separated by commas; see --list")
+      ->type_name("A,B,…");
+  c->add_option("-o,--output", flags->output, "Write the text here, with its constants beside it")
+      ->type_name("FILE");
   c->add_option("--stop-after", flags->stopAfter, "Leave out what comes after this pass")->type_name("PASS");
   c->add_flag("--verify-each", flags->verifyEach, "Check the module after every pass");
-  c->add_flag("--print-changed", flags->printChanged, "Print the module after every pass that changed it, to standard error");
+  c->add_flag("--print-changed", flags->printChanged,
+              "Print the module after every pass that changed it, to standard error");
   c->add_flag("--list", flags->list, "List the passes");
   addBuildFlags(*c, flags->build);
   c->callback([flags, &command] { command.action = [flags] { return run(*flags); }; });

@@ -47,7 +47,8 @@ Result<HostValue> readValue(const std::string& path, int32_t kind) {
 Status makeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorCode::kIo, fmt::format("cannot make the folder '{}': {}", folder, error.message()));
+  if (error)
+    return fail(ErrorCode::kIo, fmt::format("cannot make the folder '{}': {}", folder, error.message()));
   return {};
 }
 
@@ -59,10 +60,14 @@ std::string summary(const HostValue& v) {
   for (int64_t d : t.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(d);
   for (int64_t i = 0; i < std::min<int64_t>(t.size(), 8); ++i) {
     if (i) values += ", ";
-    if (t.dtype.isString()) values += '"' + t.strings[size_t(i)] + '"';
-    else if (t.dtype.isFloat()) values += fmt::format("{:.6g}", t.asDouble(i));
-    else if (t.dtype.code == TypeCode::kComplex) values += "…";
-    else values += std::to_string(t.asInt(i));
+    if (t.dtype.isString())
+      values += '"' + t.strings[size_t(i)] + '"';
+    else if (t.dtype.isFloat())
+      values += fmt::format("{:.6g}", t.asDouble(i));
+    else if (t.dtype.code == TypeCode::kComplex)
+      values += "…";
+    else
+      values += std::to_string(t.asInt(i));
   }
   return fmt::format("{}[{}] = {}{}", t.dtype.str(), shape, values, t.size() > 8 ? ", …" : "");
 }
@@ -73,7 +78,10 @@ Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const Hos
     return {};
   }
   std::string stem = fmt::format("{}/output_{}", f.outputDir, i);
-  int32_t kind = p.kind == BEVEL_PARAM_ANY ? value.isList ? BEVEL_PARAM_LIST : value.isNone() ? BEVEL_PARAM_OPTIONAL : BEVEL_PARAM_TENSOR : p.kind;
+  int32_t kind = p.kind == BEVEL_PARAM_ANY ? value.isList     ? BEVEL_PARAM_LIST
+                                             : value.isNone() ? BEVEL_PARAM_OPTIONAL
+                                                              : BEVEL_PARAM_TENSOR
+                                           : p.kind;
   BEVEL_CHECK(writePb(stem + ".pb", value, kind, p.name));
   if (f.npy && value.tensor && !value.tensor->dtype.isString()) return writeNpy(stem + ".npy", *value.tensor);
   return {};
@@ -109,13 +117,16 @@ std::vector<std::string> overriddenInputs(const RunFlags& f, const GraphInputs& 
   for (size_t i = 0; i < graph.names.size(); ++i) {
     bool named = false;
     for (const std::string& text : f.inputs) named |= text.starts_with(graph.names[i] + "=");
-    if (graph.initialised[i] && (named || (!f.inputDir.empty() && !inputFile(f, i).empty()))) out.push_back(graph.names[i]);
+    if (graph.initialised[i] && (named || (!f.inputDir.empty() && !inputFile(f, i).empty())))
+      out.push_back(graph.names[i]);
   }
   return out;
 }
 
-Status runGraph(const Module& module, const std::string& main, const RunFlags& f, BuildOptions options, const GraphInputs& graph) {
-  if (f.interpret) return fail(ErrorCode::kUnsupported, "--interpret runs tensor programs; this is a graph function");
+Status runGraph(const Module& module, const std::string& main, const RunFlags& f, BuildOptions options,
+                const GraphInputs& graph) {
+  if (f.interpret)
+    return fail(ErrorCode::kUnsupported, "--interpret runs tensor programs; this is a graph function");
   BEVEL_TRY(Compiled compiled, compileModule(module, options, main));
   if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
   BEVEL_TRY(auto program, load(compiled));
@@ -137,7 +148,8 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& f, const R
   uint64_t state = uint64_t(std::max<int64_t>(flags.random, 0)) + 1;
   for (const Buffer& b : f->buffers) {
     if (!b) continue;
-    std::string path = flags.inputDir.empty() ? "" : fmt::format("{}/input_{}.npy", flags.inputDir, out.size());
+    std::string path =
+        flags.inputDir.empty() ? "" : fmt::format("{}/input_{}.npy", flags.inputDir, out.size());
     Tensor given;
     for (const std::string& text : flags.inputs) {
       BEVEL_TRY(auto pair, keyValue(text, "--input"));
@@ -147,14 +159,19 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& f, const R
       BEVEL_TRY(given, readNpy(path));
     } else {
       auto shape = constDims(b->shape);
-      if (!shape) return fail(ErrorCode::kUsage, fmt::format("parameter '{}' has symbolic dimensions: give it by --input or --input-dir", b->name));
+      if (!shape)
+        return fail(ErrorCode::kUsage,
+                    fmt::format("parameter '{}' has symbolic dimensions: give it by --input or --input-dir",
+                                b->name));
       BEVEL_TRY(int64_t count, elementCount(*shape));
       (void)count;
-      given = flags.random >= 0 ? randomTensor(b->dtype, *shape, state) : Tensor(TensorObject::zeros(b->dtype, *shape));
+      given = flags.random >= 0 ? randomTensor(b->dtype, *shape, state)
+                                : Tensor(TensorObject::zeros(b->dtype, *shape));
     }
     if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
-      return fail(ErrorCode::kInvalid, fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(), b->shape.size(),
-                                                   given->dtype.str(), given->shape.size()));
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(),
+                              b->shape.size(), given->dtype.str(), given->shape.size()));
     auto own = TensorObject::zeros(given->dtype, given->shape);
     if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
     out.push_back(own);
@@ -162,7 +179,8 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& f, const R
   return out;
 }
 
-Status runProgram(const Module& module, const std::string& name, const RunFlags& f, const BuildOptions& options) {
+Status runProgram(const Module& module, const std::string& name, const RunFlags& f,
+                  const BuildOptions& options) {
   PrimFunc program = cast<PrimFuncNode>(module->find(name));
   if (!options.scheduleFile.empty() || options.optimize) {
     PipelineContext context;
@@ -182,12 +200,16 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
     withLargeStack([&] { ran = interpret(program, tensors); });
     BEVEL_CHECK(ran);
   } else {
-    BEVEL_TRY(auto kernels, HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
+    BEVEL_TRY(auto kernels,
+              HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
     BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads));
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!f.outputDir.empty()) BEVEL_CHECK(writeNpy(fmt::format("{}/output_{}.npy", f.outputDir, i), *tensors[i]));
-    else fmt::print("{}: {}\n", program->buffers[kernelBuffers(program)[i]]->name, summary({tensors[i], false, {}}));
+    if (!f.outputDir.empty())
+      BEVEL_CHECK(writeNpy(fmt::format("{}/output_{}.npy", f.outputDir, i), *tensors[i]));
+    else
+      fmt::print("{}: {}\n", program->buffers[kernelBuffers(program)[i]]->name,
+                 summary({tensors[i], false, {}}));
   }
   return {};
 }
@@ -195,14 +217,17 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
 Status run(const RunFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   if (!f.outputDir.empty()) BEVEL_CHECK(makeFolder(f.outputDir));
-  if (!f.inputDir.empty() && !exists(f.inputDir)) return fail(Error(ErrorCode::kIo, "there is no such folder").in(f.inputDir));
+  if (!f.inputDir.empty() && !exists(f.inputDir))
+    return fail(Error(ErrorCode::kIo, "there is no such folder").in(f.inputDir));
   BEVEL_TRY(GraphInputs graph, onnxGraphInputs(f.model));
   options.overridden = overriddenInputs(f, graph);
   BEVEL_TRY(Module module, readModel(f.model, options));
   std::string name = f.function;
-  if (name.empty()) name = module->find("main") ? "main" : module->names.empty() ? "" : module->names[0]->name;
+  if (name.empty())
+    name = module->find("main") ? "main" : module->names.empty() ? "" : module->names[0]->name;
   GraphExpr function = name.empty() ? nullptr : module->find(name);
-  if (!function) return fail(Error(ErrorCode::kUsage, fmt::format("there is no function '{}'", name)).in(f.model));
+  if (!function)
+    return fail(Error(ErrorCode::kUsage, fmt::format("there is no function '{}'", name)).in(f.model));
   if (function.is<PrimFuncNode>()) return runProgram(module, name, f, options);
   return runGraph(module, name, f, options, graph);
 }
@@ -213,13 +238,23 @@ void addRun(CLI::App& app, Command& command) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* c = app.add_subcommand("run", "Compile a model in memory and run it once");
   c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
-  c->add_option("--input", flags->inputs, "A NumPy file for an input, NAME=FILE.npy; may be repeated")->type_name("NAME=FILE");
-  c->add_option("--input-dir", flags->inputDir, "Folder with input_<i>.pb (ONNX test data) or input_<i>.npy; i counts the graph's inputs")->type_name("DIR");
-  c->add_option("--output-dir", flags->outputDir, "Folder for output_<i>.pb; without it outputs are shown in short")->type_name("DIR");
+  c->add_option("--input", flags->inputs, "A NumPy file for an input, NAME=FILE.npy; may be repeated")
+      ->type_name("NAME=FILE");
+  c->add_option("--input-dir", flags->inputDir,
+                "Folder with input_<i>.pb (ONNX test data) or input_<i>.npy; i counts the graph's inputs")
+      ->type_name("DIR");
+  c->add_option("--output-dir", flags->outputDir,
+                "Folder for output_<i>.pb; without it outputs are shown in short")
+      ->type_name("DIR");
   c->add_flag("--npy", flags->npy, "Write output_<i>.npy too");
-  c->add_option("--random", flags->random, "Pseudo-random values from this seed for inputs that are not given")->type_name("SEED")->check(CLI::NonNegativeNumber);
-  c->add_option("--threads", flags->threads, "Threads that run the model (default: all processors)")->check(CLI::Range(0, 1024));
-  c->add_option("--function", flags->function, "Function of a text module to run (default: main)")->type_name("NAME");
+  c->add_option("--random", flags->random,
+                "Pseudo-random values from this seed for inputs that are not given")
+      ->type_name("SEED")
+      ->check(CLI::NonNegativeNumber);
+  c->add_option("--threads", flags->threads, "Threads that run the model (default: all processors)")
+      ->check(CLI::Range(0, 1024));
+  c->add_option("--function", flags->function, "Function of a text module to run (default: main)")
+      ->type_name("NAME");
   c->add_flag("--interpret", flags->interpret, "Run a tensor program by the reference interpreter");
   addBuildFlags(*c, flags->build);
   c->callback([flags, &command] { command.action = [flags] { return run(*flags); }; });

@@ -22,7 +22,9 @@
 namespace bevel {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool endsWith(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && std::string_view(text).substr(text.size() - end.size()) == end;
@@ -62,7 +64,9 @@ Result<Module> lowerAll(const Module& module, const BuildOptions& o) {
   });
   auto out = mutableCopy(module);
   for (size_t k = 0; k < programs.size(); ++k) {
-    if (!lowered[k]) return fail(std::move(lowered[k].error()).note("while lowering '" + module->names[programs[k]]->name + "'"));
+    if (!lowered[k])
+      return fail(
+          std::move(lowered[k].error()).note("while lowering '" + module->names[programs[k]]->name + "'"));
     out->functions.set(programs[k], *lowered[k]);
   }
   return Module(out);
@@ -147,8 +151,10 @@ Result<Module> readModel(const std::string& path, const BuildOptions& o) {
     import.shapes = o.shapes;
     import.overridden = o.overridden;
     auto model = importOnnx(path, import);
-    if (model) out = model->module;
-    else out = fail(std::move(model.error()));
+    if (model)
+      out = model->module;
+    else
+      out = fail(std::move(model.error()));
   });
   return out;
 }
@@ -193,7 +199,14 @@ Result<std::shared_ptr<Executable>> load(Compiled& compiled) {
     if (!out->weights_) return fail(ErrorCode::kIo, fmt::format("no memory for {} bytes of weights", bytes));
     image.copyWeights(out->weights_);
   }
-  out->image_ = {sizeof(bevel_image), uint32_t(out->entries_.size()), out->block_.data(), out->block_.size() * 8, out->entries_.data(), out->weights_, bytes, nullptr};
+  out->image_ = {sizeof(bevel_image),
+                 uint32_t(out->entries_.size()),
+                 out->block_.data(),
+                 out->block_.size() * 8,
+                 out->entries_.data(),
+                 out->weights_,
+                 bytes,
+                 nullptr};
   int32_t status = bevel_model_from_image(&out->image_, nullptr, &out->model_);
   if (status) return fail(runtimeError(status));
   compiled.program.keep.clear(); // the weights are in the block now

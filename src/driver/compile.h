@@ -17,16 +17,16 @@ namespace bevel {
 
 struct BuildOptions {
   Target target = Target::host();
-  int threads = 0;                      // that compile; 0: one a processor
-  bool optimize = true;                 // false: plain loops, for comparison and for finding faults
-  bool fastMath = false;                // reassociation, approximate division (docs/numerics.md)
-  bool useCache = true;                 // the on-disk kernel cache
-  bool debugInfo = true;                // line tables of kernels
-  std::string dumpDir;                  // every stage as text; "": none
-  std::string scheduleFile;             // a trace to be applied instead of default schedules; "": none
-  std::map<std::string, int64_t> dims;  // values for named dimensions of an ONNX model
+  int threads = 0;                     // that compile; 0: one a processor
+  bool optimize = true;                // false: plain loops, for comparison and for finding faults
+  bool fastMath = false;               // reassociation, approximate division (docs/numerics.md)
+  bool useCache = true;                // the on-disk kernel cache
+  bool debugInfo = true;               // line tables of kernels
+  std::string dumpDir;                 // every stage as text; "": none
+  std::string scheduleFile;            // a trace to be applied instead of default schedules; "": none
+  std::map<std::string, int64_t> dims; // values for named dimensions of an ONNX model
   std::map<std::string, std::vector<int64_t>> shapes; // shapes of inputs by name
-  std::vector<std::string> overridden;  // ONNX inputs with initialisers that will be given
+  std::vector<std::string> overridden;                // ONNX inputs with initialisers that will be given
   /// Called when a stage begins, or goes on: its name, pieces done and in all (0: unknown).
   std::function<void(const std::string& stage, size_t done, size_t total)> progress;
 };
@@ -38,13 +38,15 @@ struct Compiled {
   Target target;
   std::vector<PassTiming> timings;
   std::vector<ScheduleReport> schedules;
-  double seconds = 0;    // wall time from module to machine code, without importing
-  CompileStats kernels;  // filled by load and writeLibrary
+  double seconds = 0;   // wall time from module to machine code, without importing
+  CompileStats kernels; // filled by load and writeLibrary
   BuildOptions options;
 };
 
-/// Compiles a module of graph functions and tensor programs. `main`, when not empty, becomes the first function of the program.
-Result<Compiled> compileModule(const Module& module, const BuildOptions& options, const std::string& main = "");
+/// Compiles a module of graph functions and tensor programs. `main`, when not empty, becomes the first
+/// function of the program.
+Result<Compiled> compileModule(const Module& module, const BuildOptions& options,
+                               const std::string& main = "");
 /// The same with imports: ONNX (`.onnx`), or a text module (`.py`, `.bvl`, `.txt`; constants beside it).
 Result<Compiled> compileFile(const std::string& path, const BuildOptions& options);
 /// Reads the module of a file.

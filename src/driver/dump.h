@@ -9,7 +9,8 @@
 
 namespace bevel {
 
-/// Writes 00_input.txt, 01_fold_constants.txt, …; constants larger than a few elements lie beside the last one only.
+/// Writes 00_input.txt, 01_fold_constants.txt, …; constants larger than a few elements lie beside the last
+/// one only.
 class Dumper {
 public:
   explicit Dumper(std::string folder) : folder_(std::move(folder)) {} // "": writes nothing

@@ -1,7 +1,7 @@
 // See evaluate_programs.h.
 //
-// 1. Walk the bindings: a call_tir of constants (or of results found before) is work. 2. Lower and compile each program
-// once. 3. Run the work in order and put the results in place of the variables.
+// 1. Walk the bindings: a call_tir of constants (or of results found before) is work. 2. Lower and compile
+// each program once. 3. Run the work in order and put the results in place of the variables.
 #include "driver/evaluate_programs.h"
 
 #include "base/parallel.h"
@@ -11,8 +11,8 @@
 #include "graph/visitor.h"
 #include "ir/structural.h"
 
-#include <algorithm>
 #include "loop/lower.h"
+#include <algorithm>
 
 #include <map>
 
@@ -63,7 +63,8 @@ using Key = std::pair<std::string, std::vector<const TensorObject*>>; // program
 
 Key keyOf(const GraphCallNode& call) {
   Key key{call.args[0].as<GlobalVarNode>()->name, {}};
-  for (const GraphExpr& a : call.args[1].as<TupleNode>()->items) key.second.push_back(a.as<ConstantNode>()->value.get());
+  for (const GraphExpr& a : call.args[1].as<TupleNode>()->items)
+    key.second.push_back(a.as<ConstantNode>()->value.get());
   return key;
 }
 
@@ -86,10 +87,15 @@ public:
   Status evaluateAhead(const Module& module) {
     std::vector<GraphCall> calls;
     for (const GraphExpr& f : module->functions)
-      if (f.is<FunctionNode>()) forEachCall(cast<FunctionNode>(f), [&](const GraphCall& call, const GraphVar&) {
-        if (!isConstantCall(*call, [](const GraphExpr& e) { return e.is<ConstantNode>(); }) || growsMuch(*call)) return;
-        if (kernels_.count(call->args[0].as<GlobalVarNode>()->name) && done_.emplace(keyOf(*call), nullptr).second) calls.push_back(call);
-      });
+      if (f.is<FunctionNode>())
+        forEachCall(cast<FunctionNode>(f), [&](const GraphCall& call, const GraphVar&) {
+          if (!isConstantCall(*call, [](const GraphExpr& e) { return e.is<ConstantNode>(); }) ||
+              growsMuch(*call))
+            return;
+          if (kernels_.count(call->args[0].as<GlobalVarNode>()->name) &&
+              done_.emplace(keyOf(*call), nullptr).second)
+            calls.push_back(call);
+        });
     std::vector<Result<Constant>> results(calls.size(), fail(ErrorCode::kInternal, "not run"));
     parallelFor(calls.size(), threads_, [&](size_t i) {
       results[i] = evaluate(*calls[i], kernels_.at(calls[i]->args[0].as<GlobalVarNode>()->name), 1);
@@ -106,7 +112,8 @@ protected:
     if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
     GraphExpr value = visitExpr(b->value);
     const auto* call = value.as<GraphCallNode>();
-    bool constant = call && isConstantCall(*call, [](const GraphExpr& e) { return e.is<ConstantNode>(); }) && !growsMuch(*call);
+    bool constant = call && isConstantCall(*call, [](const GraphExpr& e) { return e.is<ConstantNode>(); }) &&
+                    !growsMuch(*call);
     auto kernel = constant ? kernels_.find(call->args[0].as<GlobalVarNode>()->name) : kernels_.end();
     if (kernel == kernels_.end()) return ExprMutator::visitBinding(b);
     BEVEL_TRY(Constant c, run(*call, kernel->second));

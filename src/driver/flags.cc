@@ -14,21 +14,36 @@ namespace bevel {
 
 void addBuildFlags(CLI::App& c, BuildFlags& f) {
   const char* group = "Compiling";
-  c.add_option("--target", f.target, "Machine to compile for: host, x86-64-v2, x86-64-v3, x86-64-v4, …, with changes such as \"x86-64-v3,cores=4\"")->group(group);
-  c.add_option("--dim", f.dims, "Value of a named dimension of an ONNX model, NAME=N; may be repeated")->type_name("NAME=N")->group(group);
-  c.add_option("--shape", f.shapes, "Shape of an ONNX input, NAME=1x3x224x224; may be repeated")->type_name("NAME=DIMS")->group(group);
-  c.add_option("--compile-threads", f.compileThreads, "Threads that compile (default: one a processor)")->group(group);
-  c.add_option("--schedule", f.schedule, "A file with a schedule trace, used in place of the default schedules")->type_name("FILE")->group(group);
-  c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")->type_name("DIR")->group(group);
+  c.add_option("--target", f.target,
+               "Machine to compile for: host, x86-64-v2, x86-64-v3, x86-64-v4, …, with changes such as "
+               "\"x86-64-v3,cores=4\"")
+      ->group(group);
+  c.add_option("--dim", f.dims, "Value of a named dimension of an ONNX model, NAME=N; may be repeated")
+      ->type_name("NAME=N")
+      ->group(group);
+  c.add_option("--shape", f.shapes, "Shape of an ONNX input, NAME=1x3x224x224; may be repeated")
+      ->type_name("NAME=DIMS")
+      ->group(group);
+  c.add_option("--compile-threads", f.compileThreads, "Threads that compile (default: one a processor)")
+      ->group(group);
+  c.add_option("--schedule", f.schedule,
+               "A file with a schedule trace, used in place of the default schedules")
+      ->type_name("FILE")
+      ->group(group);
+  c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")
+      ->type_name("DIR")
+      ->group(group);
   c.add_flag("--no-opt", f.noOpt, "Plain loops: no fusion, no schedules")->group(group);
-  c.add_flag("--fast-math", f.fastMath, "Allow reassociation and approximate division (docs/numerics.md)")->group(group);
+  c.add_flag("--fast-math", f.fastMath, "Allow reassociation and approximate division (docs/numerics.md)")
+      ->group(group);
   c.add_flag("--no-cache", f.noCache, "Do not use the on-disk kernel cache")->group(group);
   c.add_flag("--timings", f.timings, "Print the time of every pass to standard error")->group(group);
 }
 
 Result<std::pair<std::string, std::string>> keyValue(const std::string& text, const char* option) {
   size_t at = text.find('=');
-  if (at == std::string::npos || at == 0) return fail(ErrorCode::kUsage, fmt::format("{} takes NAME=VALUE, not '{}'", option, text));
+  if (at == std::string::npos || at == 0)
+    return fail(ErrorCode::kUsage, fmt::format("{} takes NAME=VALUE, not '{}'", option, text));
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
@@ -98,7 +113,9 @@ void clearProgress() {
 
 bool isOnnxPath(const std::string& path) {
   for (const char* end : {".py", ".bvl", ".txt"})
-    if (path.size() >= std::string_view(end).size() && path.compare(path.size() - std::string_view(end).size(), std::string::npos, end) == 0) return false;
+    if (path.size() >= std::string_view(end).size() &&
+        path.compare(path.size() - std::string_view(end).size(), std::string::npos, end) == 0)
+      return false;
   return true;
 }
 

@@ -23,7 +23,9 @@ struct HostContext {
   std::string failure;
 };
 
-int32_t inlineFor(const bevel_ctx* ctx, bevel_task task, void* env, int64_t n) { return n > 0 ? task(ctx, env, 0, n) : BEVEL_OK; }
+int32_t inlineFor(const bevel_ctx* ctx, bevel_task task, void* env, int64_t n) {
+  return n > 0 ? task(ctx, env, 0, n) : BEVEL_OK;
+}
 
 int32_t threadedFor(const bevel_ctx* ctx, bevel_task task, void* env, int64_t n) {
   auto parts = size_t(std::min<int64_t>(n, ctx->num_threads));
@@ -33,7 +35,9 @@ int32_t threadedFor(const bevel_ctx* ctx, bevel_task task, void* env, int64_t n)
     bevel_ctx own = *ctx;
     own.thread_id = int32_t(i);
     own.parallel_for = inlineFor;
-    auto bound = [&](size_t p) { return n / int64_t(parts) * int64_t(p) + n % int64_t(parts) * int64_t(p) / int64_t(parts); };
+    auto bound = [&](size_t p) {
+      return n / int64_t(parts) * int64_t(p) + n % int64_t(parts) * int64_t(p) / int64_t(parts);
+    };
     status[i] = task(&own, env, bound(i), bound(i + 1));
   });
   for (int32_t s : status)
@@ -53,7 +57,8 @@ int32_t refusePacked(const bevel_ctx* ctx, const char* name, const bevel_value*,
 }
 
 // Values of the kernel's dims[].
-Result<std::vector<int64_t>> dimsOf(const PrimFunc& f, const std::vector<Type>& types, const std::vector<int64_t>& scalars) {
+Result<std::vector<int64_t>> dimsOf(const PrimFunc& f, const std::vector<Type>& types,
+                                    const std::vector<int64_t>& scalars) {
   VarMap map;
   Analyzer analyzer;
   size_t tensor = 0, scalar = 0;
@@ -61,7 +66,9 @@ Result<std::vector<int64_t>> dimsOf(const PrimFunc& f, const std::vector<Type>& 
     if (f->buffers[i]) {
       if (tensor >= types.size()) return fail(ErrorCode::kUsage, "too few tensors for the program");
       auto ok = unifyShape(f->buffers[i]->shape, types[tensor].as<TensorTypeNode>()->shape, map, analyzer);
-      if (!ok) return fail(Error(ErrorCode::kInvalid, ok.error().message).note(fmt::format("parameter {} ({})", tensor, f->buffers[i]->name)));
+      if (!ok)
+        return fail(Error(ErrorCode::kInvalid, ok.error().message)
+                        .note(fmt::format("parameter {} ({})", tensor, f->buffers[i]->name)));
       ++tensor;
     } else {
       if (scalar >= scalars.size()) return fail(ErrorCode::kUsage, "a scalar parameter has no value");
@@ -72,7 +79,8 @@ Result<std::vector<int64_t>> dimsOf(const PrimFunc& f, const std::vector<Type>& 
   for (const Var& v : kernelDims(f)) {
     auto it = map.find(v);
     auto c = it == map.end() ? std::nullopt : asConst(it->second);
-    if (!c) return fail(ErrorCode::kUsage, fmt::format("dimension '{}' does not follow from the tensors", v->name));
+    if (!c)
+      return fail(ErrorCode::kUsage, fmt::format("dimension '{}' does not follow from the tensors", v->name));
     out.push_back(*c);
   }
   return out;
@@ -80,7 +88,8 @@ Result<std::vector<int64_t>> dimsOf(const PrimFunc& f, const std::vector<Type>& 
 
 struct Aligned {
   void* data = nullptr;
-  explicit Aligned(int64_t bytes) : data(bytes > 0 ? ::operator new(size_t(bytes), std::align_val_t(64)) : nullptr) {}
+  explicit Aligned(int64_t bytes)
+      : data(bytes > 0 ? ::operator new(size_t(bytes), std::align_val_t(64)) : nullptr) {}
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
   ~Aligned() {
@@ -99,11 +108,13 @@ int64_t evaluate(const Expr& e, const PrimFunc& f, const std::vector<int64_t>& d
 
 } // namespace
 
-Result<std::map<std::string, HostKernel>> HostKernel::compile(std::vector<KernelSource> programs, const Target& target, int threads, bool useCache) {
+Result<std::map<std::string, HostKernel>>
+HostKernel::compile(std::vector<KernelSource> programs, const Target& target, int threads, bool useCache) {
   std::vector<Result<PrimFunc>> lowered(programs.size(), fail(ErrorCode::kInternal, "not run"));
   parallelFor(programs.size(), threads, [&](size_t i) { lowered[i] = lower(programs[i].function, target); });
   for (size_t i = 0; i < programs.size(); ++i) {
-    if (!lowered[i]) return fail(std::move(lowered[i].error()).note("while lowering '" + programs[i].name + "'"));
+    if (!lowered[i])
+      return fail(std::move(lowered[i].error()).note("while lowering '" + programs[i].name + "'"));
     programs[i].function = *lowered[i];
   }
   CompileOptions options;
@@ -120,8 +131,8 @@ Result<std::map<std::string, HostKernel>> HostKernel::compile(std::vector<Kernel
   return out;
 }
 
-Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<TensorObject>>& outputs, int threads,
-                       const std::vector<int64_t>& scalars) const {
+Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<TensorObject>>& outputs,
+                       int threads, const std::vector<int64_t>& scalars) const {
   bevel_kernel entry = code->kernel(name);
   if (!entry) return fail(ErrorCode::kInternal, "kernel '" + name + "' was not compiled");
   std::vector<Type> types;
@@ -142,13 +153,17 @@ Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<
   BEVEL_TRY(std::vector<int64_t> dims, dimsOf(function, types, scalars));
   HostContext host;
   int count = threads > 0 ? threads : int(std::max(1u, std::thread::hardware_concurrency()));
-  int64_t shared = evaluate(workspaceBytes(function), function, dims), perThread = evaluate(workspacePerThreadBytes(function), function, dims);
-  if (shared < 0 || perThread < 0) return fail(ErrorCode::kInternal, "the workspace of '" + name + "' has no size");
+  int64_t shared = evaluate(workspaceBytes(function), function, dims),
+          perThread = evaluate(workspacePerThreadBytes(function), function, dims);
+  if (shared < 0 || perThread < 0)
+    return fail(ErrorCode::kInternal, "the workspace of '" + name + "' has no size");
   Aligned workspace(shared + perThread * count);
   bevel_ctx ctx = {sizeof(bevel_ctx), 0, count, 0, threadedFor, refusePacked, recordFailure, &host};
   int32_t status = entry(&ctx, buffers.data(), dims.data(), workspace.data);
   if (status == BEVEL_OK) return {};
-  return fail(ErrorCode::kInvalid, host.failure.empty() ? fmt::format("program '{}' returned status {}", name, status) : host.failure);
+  return fail(ErrorCode::kInvalid, host.failure.empty()
+                                       ? fmt::format("program '{}' returned status {}", name, status)
+                                       : host.failure);
 }
 
 } // namespace bevel

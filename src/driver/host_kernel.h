@@ -1,4 +1,5 @@
-// Tensor programs run on this machine with host tensors: for constants, and for `bevel run` of a single program.
+// Tensor programs run on this machine with host tensors: for constants, and for `bevel run` of a single
+// program.
 #pragma once
 
 #include "codegen/llvm.h"
@@ -13,9 +14,10 @@ struct HostKernel {
   std::shared_ptr<const JitModule> code;
 
   /// Lowers (on several threads) and compiles scheduled programs; by name.
-  static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs, const Target& target, int threads, bool useCache);
-  /// Runs it: inputs, then outputs, in the order of its buffer parameters. Dimensions follow from the tensors' shapes, which must
-  /// agree; `scalars` are the values of its scalar parameters.
+  static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs,
+                                                           const Target& target, int threads, bool useCache);
+  /// Runs it: inputs, then outputs, in the order of its buffer parameters. Dimensions follow from the
+  /// tensors' shapes, which must agree; `scalars` are the values of its scalar parameters.
   Status run(const std::vector<Tensor>& inputs, const std::vector<Ref<TensorObject>>& outputs, int threads,
              const std::vector<int64_t>& scalars = {}) const;
 };

@@ -1,4 +1,5 @@
-// Native libraries: objects by LLVM, data objects with image and weights, linked in process, and the C header.
+// Native libraries: objects by LLVM, data objects with image and weights, linked in process, and the C
+// header.
 #include "driver/compile.h"
 
 #include "base/file.h"
@@ -45,7 +46,8 @@ std::string typeText(const Type& type) {
 // Text that may stand in a C comment.
 std::string comment(std::string s) {
   for (size_t i = 0; i < s.size(); ++i)
-    if (s[i] == '\n' || (s[i] == '/' && i && s[i - 1] == '*') || (s[i] == '*' && i && s[i - 1] == '/')) s[i] = ' ';
+    if (s[i] == '\n' || (s[i] == '/' && i && s[i - 1] == '*') || (s[i] == '*' && i && s[i - 1] == '/'))
+      s[i] = ' ';
   return s;
 }
 
@@ -62,19 +64,29 @@ std::string headerText(const Compiled& c, const std::string& name, const std::st
     const auto* f = c.module->functions[i].as<FunctionNode>();
     if (!f) continue;
     for (size_t k = 0; k < f->params.size(); ++k)
-      out += comment(fmt::format(" * input {}: {}, {}", k, nameAt(Function(f), "input_names", k, f->params[k]->name), typeText(f->params[k]->type))) + "\n";
+      out += comment(fmt::format(" * input {}: {}, {}", k,
+                                 nameAt(Function(f), "input_names", k, f->params[k]->name),
+                                 typeText(f->params[k]->type))) +
+             "\n";
     Type result = f->body->body->type;
     const auto* tuple = result.as<TupleTypeNode>();
     for (size_t k = 0; k < numResults(result); ++k)
-      out += comment(fmt::format(" * output {}: {}, {}", k, nameAt(Function(f), "output_names", k, fmt::format("output_{}", k)),
-                                 typeText(tuple ? tuple->fields_[k] : result))) + "\n";
+      out += comment(fmt::format(" * output {}: {}, {}", k,
+                                 nameAt(Function(f), "output_names", k, fmt::format("output_{}", k)),
+                                 typeText(tuple ? tuple->fields_[k] : result))) +
+             "\n";
     break;
   }
   std::string guard = "BEVEL_MODEL_" + upper(name) + "_H_";
-  out += fmt::format(" *\n * Link with {} and the run time (-lbevel_runtime). */\n#ifndef {}\n#define {}\n\n#include <bevel/runtime.h>\n\n", file, guard, guard);
-  out += fmt::format("#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\nextern const bevel_image {}_image;\n\n", name);
+  out += fmt::format(" *\n * Link with {} and the run time (-lbevel_runtime). */\n#ifndef {}\n#define "
+                     "{}\n\n#include <bevel/runtime.h>\n\n",
+                     file, guard, guard);
+  out += fmt::format("#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\nextern const bevel_image {}_image;\n\n",
+                     name);
   out += "/* Makes the model ready; bevel_model_release when done. Returns a bevel_status. */\n";
-  out += fmt::format("static inline int32_t {0}_load(bevel_model** model) {{ return bevel_model_from_image(&{0}_image, NULL, model); }}\n\n", name);
+  out += fmt::format("static inline int32_t {0}_load(bevel_model** model) {{ return "
+                     "bevel_model_from_image(&{0}_image, NULL, model); }}\n\n",
+                     name);
   out += "#ifdef __cplusplus\n}\n#endif\n#endif\n";
   return out;
 }

@@ -27,7 +27,11 @@ int report(const Error& error, bool json) {
   options.color = isatty(2) != 0;
   fmt::print(stderr, "{}\n", render(error, options));
   if (json) {
-    nlohmann::json out = {{"error", {{"code", codeName(error.code)}, {"message", error.message}, {"notes", error.notes}, {"hint", error.hint}}}};
+    nlohmann::json out = {{"error",
+                           {{"code", codeName(error.code)},
+                            {"message", error.message},
+                            {"notes", error.notes},
+                            {"hint", error.hint}}}};
     fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   return exitCode(error.code);
@@ -38,8 +42,9 @@ int runTool(int argc, char** argv) {
   app.set_version_flag("--version", std::string("bevel ") + bevel_version());
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  app.footer("Exit codes: 0 it ran; 1 a fault of the tool; 2 wrong usage; 3 the model or an input is refused.\n"
-             "`bevel COMMAND --help` tells the options of a command.");
+  app.footer(
+      "Exit codes: 0 it ran; 1 a fault of the tool; 2 wrong usage; 3 the model or an input is refused.\n"
+      "`bevel COMMAND --help` tells the options of a command.");
   Command command;
   addRun(app, command);
   addCompile(app, command);

@@ -30,7 +30,8 @@ Result<Module> applyTrace(const Module& module, const std::string& path) {
   Module after = schedule.mod();
   auto out = make<ModuleNode>(*after);
   for (size_t i = 0; i < after->functions.size(); ++i)
-    if (after->functions[i].is<PrimFuncNode>() && !(after->functions[i] == module->find(after->names[i]->name)))
+    if (after->functions[i].is<PrimFuncNode>() &&
+        !(after->functions[i] == module->find(after->names[i]->name)))
       out->functions.set(i, withAttr(cast<PrimFuncNode>(after->functions[i]), "tir.is_scheduled", intImm(1)));
   return Module(out);
 }
@@ -40,7 +41,8 @@ Result<Module> applyTrace(const Module& module, const std::string& path) {
 std::vector<Pass> programPasses(PipelineContext& c) {
   std::vector<Pass> passes;
   if (!c.scheduleFile.empty())
-    passes.push_back({"apply_trace", "the schedule of a file", [&c](const Module& m) { return applyTrace(m, c.scheduleFile); }});
+    passes.push_back({"apply_trace", "the schedule of a file",
+                      [&c](const Module& m) { return applyTrace(m, c.scheduleFile); }});
   if (c.optimize)
     passes.push_back({"schedule", "the default schedule of every program",
                       [&c](const Module& m) { return scheduleAll(m, c.target, c.threads, &c.schedules); }});
@@ -58,21 +60,28 @@ std::vector<Pass> compilePasses(PipelineContext& c) {
   };
   if (c.optimize) {
     passes.push_back({"simplify", "removes and merges calls without effect", Run(simplifyGraph)});
-    passes.push_back({"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)});
-    passes.push_back({"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)});
+    passes.push_back(
+        {"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)});
+    passes.push_back(
+        {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)});
     passes.push_back({"choose_algorithm", "transposed convolutions as pixel products", Run(chooseAlgorithm)});
-    passes.push_back({"choose_layout", "regions around convolutions compute channels last", Run(chooseLayout)});
+    passes.push_back(
+        {"choose_layout", "regions around convolutions compute channels last", Run(chooseLayout)});
     passes.push_back({"simplify_again", "merges the moves that are left", Run(simplifyGraph)});
   }
   passes.push_back({"legalize", "operators become tensor programs", Run(legalize)});
   if (c.optimize) {
     passes.push_back({"fuse", "joins tensor programs (docs/fusion.md)", Run(fuse)});
-    passes.push_back({"mark_constant_buffers", "notes which arguments are constants at every call", Run(markConstantBuffers)});
+    passes.push_back({"mark_constant_buffers", "notes which arguments are constants at every call",
+                      Run(markConstantBuffers)});
   }
   passes.push_back({"count_work", "counts float operations and bytes of every program", Run(countWork)});
-  if (c.fastMath) passes.push_back({"fast_math", "allows reassociation and approximate division", Run(setFastMath)});
+  if (c.fastMath)
+    passes.push_back({"fast_math", "allows reassociation and approximate division", Run(setFastMath)});
   for (Pass& p : programPasses(c)) passes.push_back(std::move(p));
-  if (c.optimize) passes.push_back({"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)});
+  if (c.optimize)
+    passes.push_back(
+        {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)});
   passes.push_back({"evaluate_programs", "runs programs whose arguments are constants",
                     [&c](const Module& m) { return evaluatePrograms(m, c.target, c.threads, c.useCache); }});
   passes.push_back({"plan_memory", "makes memory explicit", Run(planMemory)});
@@ -85,9 +94,11 @@ std::vector<Pass> knownPasses(PipelineContext& c) {
   for (const LoopPass& p : lowerPasses()) {
     bool listed = false;
     for (const Pass& q : passes) listed |= q.name == p.name;
-    if (!listed) passes.push_back(primFuncPass(p.name, p.doc, [run = p.run](const PrimFunc& f) { return run(f); }));
+    if (!listed)
+      passes.push_back(primFuncPass(p.name, p.doc, [run = p.run](const PrimFunc& f) { return run(f); }));
   }
-  passes.push_back(primFuncPass("lower", "all lowering passes", [&c](const PrimFunc& f) { return lower(f, c.target); }));
+  passes.push_back(
+      primFuncPass("lower", "all lowering passes", [&c](const PrimFunc& f) { return lower(f, c.target); }));
   return passes;
 }
 

@@ -16,7 +16,8 @@ struct PipelineContext {
   bool optimize = true; // false: no fusion and no schedules, every operator as its plain loops
   bool fastMath = false;
   bool useCache = true;
-  std::string scheduleFile; // a trace for the module instead of default schedules of the programs that it names
+  std::string
+      scheduleFile; // a trace for the module instead of default schedules of the programs that it names
   std::vector<ScheduleReport> schedules; // filled by "schedule"
 };
 
@@ -26,7 +27,8 @@ std::vector<Pass> compilePasses(PipelineContext& context);
 /// Those of them that schedule tensor programs, for programs that are run by themselves.
 std::vector<Pass> programPasses(PipelineContext& context);
 
-/// All passes by name, for `bevel opt --passes`: those of compilePasses, and the lowering passes of tensor programs.
+/// All passes by name, for `bevel opt --passes`: those of compilePasses, and the lowering passes of tensor
+/// programs.
 std::vector<Pass> knownPasses(PipelineContext& context);
 
 } // namespace bevel

@@ -34,7 +34,8 @@ std::string SessionParam::str() const {
   return dtype.str() + "[" + out + "]";
 }
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Executable> program, int threads, bool profile) {
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Executable> program, int threads,
+                                                 bool profile) {
   std::unique_ptr<Session> out(new Session());
   out->program_ = std::move(program);
   bevel_model* model = out->program_->model();
@@ -42,7 +43,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Executable> pro
   options.size = sizeof options;
   options.num_threads = threads;
   options.profile = profile;
-  if (int32_t status = bevel_instance_create(model, &options, &out->instance_)) return fail(runtimeError(status));
+  if (int32_t status = bevel_instance_create(model, &options, &out->instance_))
+    return fail(runtimeError(status));
   for (int32_t i = 0; i < bevel_model_num_inputs(model, 0); ++i) {
     bevel_param p = {};
     if (int32_t status = bevel_model_input(model, 0, i, &p)) return fail(runtimeError(status));
@@ -89,7 +91,8 @@ Status Session::setRandom(uint64_t seed, std::map<std::string, int64_t> dims) {
     const SessionParam& p = inputs_[i];
     if (set_[i] || p.hasDefault) continue;
     if (p.kind != BEVEL_PARAM_TENSOR || p.rank < 0 || p.dtype.isString())
-      return fail(ErrorCode::kUsage, fmt::format("no random values can be made for input '{}' ({})", p.name, p.str()));
+      return fail(ErrorCode::kUsage,
+                  fmt::format("no random values can be made for input '{}' ({})", p.name, p.str()));
     std::vector<int64_t> shape;
     for (size_t d = 0; d < p.dims.size(); ++d) {
       auto it = dims.find(p.dimNames[d]);
@@ -108,7 +111,8 @@ Status Session::run() {
 
 Result<HostValue> Session::output(size_t index) const {
   bevel_value value = {};
-  if (int32_t status = bevel_output_value(instance_, int32_t(index), &value)) return fail(runtimeError(status));
+  if (int32_t status = bevel_output_value(instance_, int32_t(index), &value))
+    return fail(runtimeError(status));
   auto out = fromRuntime(value);
   bevel_release(&value);
   return out;

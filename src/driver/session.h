@@ -20,7 +20,8 @@ struct SessionParam {
 class Session {
 public:
   /// `threads`: at run time; 0: all processors.
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<Executable> program, int threads, bool profile = false);
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<Executable> program, int threads,
+                                                 bool profile = false);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -31,8 +32,8 @@ public:
   Result<size_t> inputIndex(const std::string& name) const;
   bool isSet(size_t input) const { return set_[input]; }
   Status setInput(size_t index, const HostValue& value);
-  /// Random tensors for inputs that are not set and have no default. Dimensions that are not constant take their value from those
-  /// of the same name in tensors set before, from `dims`, else 1.
+  /// Random tensors for inputs that are not set and have no default. Dimensions that are not constant take
+  /// their value from those of the same name in tensors set before, from `dims`, else 1.
   Status setRandom(uint64_t seed, std::map<std::string, int64_t> dims);
   Status run();
   Result<HostValue> output(size_t index) const;

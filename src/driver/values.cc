@@ -15,20 +15,34 @@ bevel_dtype toRuntimeDtype(DType dtype) {
 
 DType fromRuntimeDtype(bevel_dtype t) {
   switch (t.code) {
-  case BEVEL_INT_CODE: return DType::Int(t.bits);
-  case BEVEL_UINT_CODE: return DType::UInt(t.bits);
-  case BEVEL_FLOAT_CODE: return DType::Float(t.bits);
-  case BEVEL_BFLOAT_CODE: return DType::BFloat16();
-  case BEVEL_COMPLEX_CODE: return {TypeCode::kComplex, t.bits, 1};
-  case BEVEL_BOOL_CODE: return kBool;
-  case BEVEL_F8E4M3FN_CODE: return {TypeCode::kFloat8E4M3FN, 8, 1};
-  case BEVEL_F8E4M3FNUZ_CODE: return {TypeCode::kFloat8E4M3FNUZ, 8, 1};
-  case BEVEL_F8E5M2_CODE: return {TypeCode::kFloat8E5M2, 8, 1};
-  case BEVEL_F8E5M2FNUZ_CODE: return {TypeCode::kFloat8E5M2FNUZ, 8, 1};
-  case BEVEL_F8E8M0_CODE: return {TypeCode::kFloat8E8M0FNU, 8, 1};
-  case BEVEL_F4E2M1_CODE: return {TypeCode::kFloat4E2M1FN, 4, 1};
-  case BEVEL_STRING_CODE: return DType::String();
-  default: return DType::Void();
+  case BEVEL_INT_CODE:
+    return DType::Int(t.bits);
+  case BEVEL_UINT_CODE:
+    return DType::UInt(t.bits);
+  case BEVEL_FLOAT_CODE:
+    return DType::Float(t.bits);
+  case BEVEL_BFLOAT_CODE:
+    return DType::BFloat16();
+  case BEVEL_COMPLEX_CODE:
+    return {TypeCode::kComplex, t.bits, 1};
+  case BEVEL_BOOL_CODE:
+    return kBool;
+  case BEVEL_F8E4M3FN_CODE:
+    return {TypeCode::kFloat8E4M3FN, 8, 1};
+  case BEVEL_F8E4M3FNUZ_CODE:
+    return {TypeCode::kFloat8E4M3FNUZ, 8, 1};
+  case BEVEL_F8E5M2_CODE:
+    return {TypeCode::kFloat8E5M2, 8, 1};
+  case BEVEL_F8E5M2FNUZ_CODE:
+    return {TypeCode::kFloat8E5M2FNUZ, 8, 1};
+  case BEVEL_F8E8M0_CODE:
+    return {TypeCode::kFloat8E8M0FNU, 8, 1};
+  case BEVEL_F4E2M1_CODE:
+    return {TypeCode::kFloat4E2M1FN, 4, 1};
+  case BEVEL_STRING_CODE:
+    return DType::String();
+  default:
+    return DType::Void();
   }
 }
 
@@ -41,14 +55,16 @@ Status check(int32_t status) {
 
 Result<bevel_value> tensorValue(const TensorObject& t) {
   bevel_value out = {BEVEL_TENSOR, 0, {}};
-  BEVEL_CHECK(check(bevel_tensor_new(toRuntimeDtype(t.dtype), int32_t(t.shape.size()), t.shape.data(), &out.v.tensor)));
+  BEVEL_CHECK(check(
+      bevel_tensor_new(toRuntimeDtype(t.dtype), int32_t(t.shape.size()), t.shape.data(), &out.v.tensor)));
   if (!t.dtype.isString()) {
     const DLTensor* view = bevel_tensor_view(out.v.tensor);
     if (t.byteSize()) std::memcpy(view->data, t.bytes(), size_t(t.byteSize()));
     return out;
   }
   for (size_t i = 0; i < t.strings.size(); ++i)
-    if (int32_t status = bevel_tensor_set_string(out.v.tensor, int64_t(i), t.strings[i].data(), t.strings[i].size())) {
+    if (int32_t status =
+            bevel_tensor_set_string(out.v.tensor, int64_t(i), t.strings[i].data(), t.strings[i].size())) {
       bevel_release(&out);
       return fail(runtimeError(status));
     }
@@ -84,7 +100,8 @@ Result<HostValue> tensorFrom(const bevel_tensor* tensor) {
       expected *= view->shape[d];
     }
   }
-  if (!dense && copy->size()) return fail(ErrorCode::kInternal, "the run time gave a tensor that is not compact");
+  if (!dense && copy->size())
+    return fail(ErrorCode::kInternal, "the run time gave a tensor that is not compact");
   if (copy->byteSize()) std::memcpy(copy->mutableBytes(), data, size_t(copy->byteSize()));
   out.tensor = copy;
   return out;
@@ -112,12 +129,20 @@ Result<bevel_value> toRuntime(const HostValue& value) {
 Result<HostValue> fromRuntime(const bevel_value& value) {
   HostValue out;
   switch (value.kind) {
-  case BEVEL_NONE: return out;
-  case BEVEL_TENSOR: return tensorFrom(value.v.tensor);
-  case BEVEL_INT: out.tensor = TensorObject::of<int64_t>(kInt64, {}, {value.v.i}); return out;
-  case BEVEL_FLOAT: out.tensor = TensorObject::of<double>(DType::Float(64), {}, {value.v.f}); return out;
-  case BEVEL_LIST: break;
-  default: return fail(ErrorCode::kUnsupported, "an output is of a kind that has no file form");
+  case BEVEL_NONE:
+    return out;
+  case BEVEL_TENSOR:
+    return tensorFrom(value.v.tensor);
+  case BEVEL_INT:
+    out.tensor = TensorObject::of<int64_t>(kInt64, {}, {value.v.i});
+    return out;
+  case BEVEL_FLOAT:
+    out.tensor = TensorObject::of<double>(DType::Float(64), {}, {value.v.f});
+    return out;
+  case BEVEL_LIST:
+    break;
+  default:
+    return fail(ErrorCode::kUnsupported, "an output is of a kind that has no file form");
   }
   out.isList = true;
   for (int64_t i = 0; i < bevel_list_size(&value); ++i) {
@@ -139,9 +164,12 @@ Tensor randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& st
   auto out = TensorObject::zeros(dtype, shape);
   for (int64_t i = 0; i < out->size(); ++i) {
     uint64_t bits = next();
-    if (dtype.isBool()) out->setInt(i, int64_t(bits & 1));
-    else if (dtype.isInteger()) out->setInt(i, int64_t(bits % 10) % (int64_t(1) << std::min<int>(dtype.bits - 1, 8)));
-    else out->setDouble(i, double(bits >> 11) * 0x1p-52 - 1);
+    if (dtype.isBool())
+      out->setInt(i, int64_t(bits & 1));
+    else if (dtype.isInteger())
+      out->setInt(i, int64_t(bits % 10) % (int64_t(1) << std::min<int>(dtype.bits - 1, 8)));
+    else
+      out->setDouble(i, double(bits >> 11) * 0x1p-52 - 1);
   }
   return out;
 }

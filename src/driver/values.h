@@ -1,4 +1,5 @@
-// Inputs and outputs of a run on the host: tensors, lists, optional values; their files and their form in the run time.
+// Inputs and outputs of a run on the host: tensors, lists, optional values; their files and their form in the
+// run time.
 #pragma once
 
 #include "base/tensor.h"
@@ -17,8 +18,8 @@ struct HostValue {
   bool isNone() const { return !tensor && !isList; }
 };
 
-/// NumPy's `.npy`: little-endian, C or Fortran order; booleans, integers, floats (bfloat16 and the 8-bit floats are written as
-/// their bits). Strings and objects are refused.
+/// NumPy's `.npy`: little-endian, C or Fortran order; booleans, integers, floats (bfloat16 and the 8-bit
+/// floats are written as their bits). Strings and objects are refused.
 Result<Tensor> readNpy(const std::string& path);
 Status writeNpy(const std::string& path, const TensorObject& tensor);
 
@@ -34,7 +35,8 @@ Result<HostValue> fromRuntime(const bevel_value& value);
 DType fromRuntimeDtype(bevel_dtype dtype);
 bevel_dtype toRuntimeDtype(DType dtype);
 
-/// Pseudo-random values of a shape: floats in [-1, 1), integers in [0, 10), booleans. The same for the same seed everywhere.
+/// Pseudo-random values of a shape: floats in [-1, 1), integers in [0, 10), booleans. The same for the same
+/// seed everywhere.
 Tensor randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state);
 
 } // namespace bevel

@@ -15,12 +15,25 @@ struct Descr {
   DType dtype;
 };
 constexpr Descr kDescrs[] = {
-    {"|b1", kBool}, {"|i1", DType::Int(8)}, {"<i2", DType::Int(16)}, {"<i4", kInt32}, {"<i8", kInt64}, {"|u1", DType::UInt(8)},
-    {"<u2", DType::UInt(16)}, {"<u4", DType::UInt(32)}, {"<u8", DType::UInt(64)}, {"<f2", DType::Float(16)}, {"<f4", kFloat32},
-    {"<f8", DType::Float(64)}, {"<c8", {TypeCode::kComplex, 64, 1}}, {"<c16", {TypeCode::kComplex, 128, 1}},
+    {"|b1", kBool},
+    {"|i1", DType::Int(8)},
+    {"<i2", DType::Int(16)},
+    {"<i4", kInt32},
+    {"<i8", kInt64},
+    {"|u1", DType::UInt(8)},
+    {"<u2", DType::UInt(16)},
+    {"<u4", DType::UInt(32)},
+    {"<u8", DType::UInt(64)},
+    {"<f2", DType::Float(16)},
+    {"<f4", kFloat32},
+    {"<f8", DType::Float(64)},
+    {"<c8", {TypeCode::kComplex, 64, 1}},
+    {"<c16", {TypeCode::kComplex, 128, 1}},
 };
 
-tl::unexpected<Error> refuse(const std::string& path, std::string why) { return fail(Error(ErrorCode::kInvalid, std::move(why)).in(path)); }
+tl::unexpected<Error> refuse(const std::string& path, std::string why) {
+  return fail(Error(ErrorCode::kInvalid, std::move(why)).in(path));
+}
 
 // What stands behind 'key': in the header.
 std::string_view valueOf(std::string_view header, std::string_view key) {
@@ -84,10 +97,12 @@ Result<Tensor> readNpy(const std::string& path) {
   std::optional<DType> dtype;
   for (const Descr& d : kDescrs) {
     std::string_view text = descr.substr(std::min<size_t>(1, descr.size()), std::strlen(d.text));
-    bool byteSized = d.text[0] == '|' && text.size() == 3 && text.substr(1) == std::string_view(d.text).substr(1);
+    bool byteSized =
+        d.text[0] == '|' && text.size() == 3 && text.substr(1) == std::string_view(d.text).substr(1);
     if (text == d.text || byteSized) dtype = d.dtype;
   }
-  if (!dtype) return refuse(path, fmt::format("element type {} is not supported", descr.substr(0, descr.find(','))));
+  if (!dtype)
+    return refuse(path, fmt::format("element type {} is not supported", descr.substr(0, descr.find(','))));
   auto shape = shapeOf(valueOf(header, "shape"));
   if (!shape) return refuse(path, "the shape cannot be read");
   auto count = elementCount(*shape);
@@ -104,13 +119,18 @@ Status writeNpy(const std::string& path, const TensorObject& t) {
   std::string descr;
   for (const Descr& d : kDescrs)
     if (d.dtype == t.dtype) descr = d.text;
-  if (descr.empty() && t.dtype.isFloat() && t.dtype.bits >= 8) descr = t.dtype.bits == 16 ? "<u2" : "|u1"; // their bits
-  if (descr.empty()) return fail(Error(ErrorCode::kUnsupported, "NumPy files do not hold " + t.dtype.str()).in(path));
+  if (descr.empty() && t.dtype.isFloat() && t.dtype.bits >= 8)
+    descr = t.dtype.bits == 16 ? "<u2" : "|u1"; // their bits
+  if (descr.empty())
+    return fail(Error(ErrorCode::kUnsupported, "NumPy files do not hold " + t.dtype.str()).in(path));
   std::string shape;
   for (int64_t d : t.shape) shape += fmt::format("{}, ", d);
-  if (t.shape.size() > 1) shape.resize(shape.size() - 2);
-  else if (!shape.empty()) shape.pop_back();
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  if (t.shape.size() > 1)
+    shape.resize(shape.size() - 2);
+  else if (!shape.empty())
+    shape.pop_back();
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
   header.append(63 - (10 + header.size()) % 64, ' ');
   header += '\n';
   std::string out("\x93NUMPY\x01\x00", 8);

@@ -1,4 +1,5 @@
-// ONNX test data. SequenceProto and OptionalProto (onnx-data.proto): name 1, elem_type 2, tensor 3, sequence 5, optional 7.
+// ONNX test data. SequenceProto and OptionalProto (onnx-data.proto): name 1, elem_type 2, tensor 3, sequence
+// 5, optional 7.
 #include "driver/values.h"
 
 #include "base/file.h"
@@ -14,7 +15,8 @@ namespace {
 constexpr int kMaxNesting = 16;
 enum { kElemTensor = 1, kElemSequence = 3, kElemOptional = 5 };
 
-Result<HostValue> parseValue(std::string_view bytes, int32_t kind, const std::shared_ptr<const void>& owner, int depth) {
+Result<HostValue> parseValue(std::string_view bytes, int32_t kind, const std::shared_ptr<const void>& owner,
+                             int depth) {
   if (depth > kMaxNesting) return fail(ErrorCode::kInvalid, "values are nested too deeply");
   HostValue out;
   if (kind == BEVEL_PARAM_TENSOR || kind == BEVEL_PARAM_ANY) {
@@ -27,12 +29,21 @@ Result<HostValue> parseValue(std::string_view bytes, int32_t kind, const std::sh
   while (message.next()) {
     int32_t inner = -1;
     switch (message.tag()) {
-    case 3: inner = BEVEL_PARAM_TENSOR; break;
-    case 5: inner = BEVEL_PARAM_LIST; break;
-    case 7: inner = BEVEL_PARAM_OPTIONAL; break;
+    case 3:
+      inner = BEVEL_PARAM_TENSOR;
+      break;
+    case 5:
+      inner = BEVEL_PARAM_LIST;
+      break;
+    case 7:
+      inner = BEVEL_PARAM_OPTIONAL;
+      break;
     case 4:
-    case 6: return fail(ErrorCode::kUnsupported, "sparse tensors and maps are not supported as inputs");
-    default: message.skip(); continue;
+    case 6:
+      return fail(ErrorCode::kUnsupported, "sparse tensors and maps are not supported as inputs");
+    default:
+      message.skip();
+      continue;
     }
     auto view = message.get_view();
     BEVEL_TRY(HostValue item, parseValue({view.data(), view.size()}, inner, owner, depth + 1));
@@ -53,14 +64,16 @@ Result<std::string> tensorText(const TensorObject& t, const std::string& name) {
   if (!name.empty()) message.add_string(8, name);
   if (t.dtype.isString())
     for (const std::string& s : t.strings) message.add_bytes(6, s);
-  else message.add_bytes(9, reinterpret_cast<const char*>(t.bytes()), size_t(t.byteSize()));
+  else
+    message.add_bytes(9, reinterpret_cast<const char*>(t.bytes()), size_t(t.byteSize()));
   return out;
 }
 
 Result<std::string> valueText(const HostValue& value, int32_t kind, const std::string& name) {
   bool optional = kind == BEVEL_PARAM_OPTIONAL;
   if (!optional && value.tensor) return tensorText(*value.tensor, name);
-  if (!optional && !value.isList) return fail(ErrorCode::kInvalid, fmt::format("output '{}' has no value", name));
+  if (!optional && !value.isList)
+    return fail(ErrorCode::kInvalid, fmt::format("output '{}' has no value", name));
   std::string out;
   protozero::pbf_writer message(out);
   if (!name.empty()) message.add_string(1, name);
@@ -72,7 +85,9 @@ Result<std::string> valueText(const HostValue& value, int32_t kind, const std::s
   bool lists = !items.empty() && items[0].isList, absent = !items.empty() && items[0].isNone();
   message.add_int32(2, lists ? kElemSequence : absent ? kElemOptional : kElemTensor);
   for (const HostValue& item : items) {
-    int32_t inner = item.isList ? BEVEL_PARAM_LIST : item.isNone() ? BEVEL_PARAM_OPTIONAL : BEVEL_PARAM_TENSOR;
+    int32_t inner = item.isList     ? BEVEL_PARAM_LIST
+                    : item.isNone() ? BEVEL_PARAM_OPTIONAL
+                                    : BEVEL_PARAM_TENSOR;
     BEVEL_TRY(std::string text, valueText(item, inner, ""));
     message.add_message(item.isList ? 5 : item.isNone() ? 7 : 3, text);
   }

@@ -7,7 +7,8 @@ OpAttr intAttr(std::string name, int64_t otherwise, std::string doc) {
   return {std::move(name), AttrKind::kInt, intImm(otherwise), false, std::move(doc)};
 }
 OpAttr floatAttr(std::string name, double otherwise, std::string doc) {
-  return {std::move(name), AttrKind::kFloat, constantFloat(DType::Float(64), otherwise), false, std::move(doc)};
+  return {std::move(name), AttrKind::kFloat, constantFloat(DType::Float(64), otherwise), false,
+          std::move(doc)};
 }
 OpAttr strAttr(std::string name, std::string otherwise, std::string doc) {
   return {std::move(name), AttrKind::kString, str(std::move(otherwise)), false, std::move(doc)};
@@ -49,8 +50,12 @@ double asDouble(const NodeRef& value) {
 
 } // namespace
 
-int64_t OpCall::i(std::string_view name) const { return asInt(attr(name)); }
-double OpCall::f(std::string_view name) const { return asDouble(attr(name)); }
+int64_t OpCall::i(std::string_view name) const {
+  return asInt(attr(name));
+}
+double OpCall::f(std::string_view name) const {
+  return asDouble(attr(name));
+}
 
 std::string OpCall::s(std::string_view name) const {
   NodeRef value = attr(name);

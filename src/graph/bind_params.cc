@@ -1,6 +1,7 @@
 // Parameters become constants:
 //
-//   def main(x, w): … R.matmul(x, w)   with w = 2x2 of ones   →   def main(x): … R.matmul(x, metadata constant)
+//   def main(x, w): … R.matmul(x, w)   with w = 2x2 of ones   →   def main(x): … R.matmul(x, metadata
+//   constant)
 #include "graph/block_builder.h"
 
 #include "arith/analyzer.h"
@@ -22,7 +23,8 @@ Result<size_t> findParam(const Function& f, const std::string& name) {
 
 } // namespace
 
-Result<Function> bindParams(const Function& function, const std::vector<std::pair<std::string, Tensor>>& values) {
+Result<Function> bindParams(const Function& function,
+                            const std::vector<std::pair<std::string, Tensor>>& values) {
   Analyzer analyzer;
   std::vector<GraphExpr> bound(function->params.size());
   VarMap dims;
@@ -61,7 +63,8 @@ Result<Function> bindParams(const Function& function, const std::vector<std::pai
 Result<Module> bindParams(const Module& module, const std::string& function,
                           const std::vector<std::pair<std::string, Tensor>>& values) {
   GraphExpr f = module->find(function);
-  if (!f.is<FunctionNode>()) return fail(ErrorCode::kUsage, fmt::format("there is no graph function '{}'", function));
+  if (!f.is<FunctionNode>())
+    return fail(ErrorCode::kUsage, fmt::format("there is no graph function '{}'", function));
   BEVEL_TRY(Function bound, bindParams(cast<FunctionNode>(f), values));
   return withFunction(module, function, bound);
 }

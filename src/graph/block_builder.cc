@@ -1,4 +1,5 @@
-// The BlockBuilder: frames of functions and branches under construction, normalisation to A-normal form, inference.
+// The BlockBuilder: frames of functions and branches under construction, normalisation to A-normal form,
+// inference.
 //
 //   emit(add(mul(a, b), c))   →   lv: R.Tensor(...) = R.multiply(a, b)
 //                                 lv1: R.Tensor(...) = R.add(lv, c)
@@ -177,7 +178,9 @@ void BlockBuilder::updateFunction(const GlobalVar& name, GraphExpr function) {
   impl_->module = withFunction(impl_->module, name->name, std::move(function));
 }
 
-void BlockBuilder::removeFunction(const GlobalVar& name) { impl_->module = withoutFunction(impl_->module, name->name); }
+void BlockBuilder::removeFunction(const GlobalVar& name) {
+  impl_->module = withoutFunction(impl_->module, name->name);
+}
 
 void BlockBuilder::beginDataflow() {
   impl_->frame().closeBlock();
@@ -187,7 +190,9 @@ void BlockBuilder::endDataflow() {
   impl_->frame().closeBlock();
   impl_->frame().dataflow = false;
 }
-bool BlockBuilder::inDataflow() const { return impl_->frame().dataflow; }
+bool BlockBuilder::inDataflow() const {
+  return impl_->frame().dataflow;
+}
 
 // Parts of a compound expression as leaves.
 Result<GraphExpr> BlockBuilder::Impl::normalizeParts(const GraphExpr& value, BlockBuilder& self) {
@@ -226,7 +231,8 @@ Result<GraphExpr> BlockBuilder::normalize(const GraphExpr& value) {
     BEVEL_TRY(GraphVar v, emit(value));
     return GraphExpr(v);
   }
-  default: return impl_->normalizeParts(value, *this);
+  default:
+    return impl_->normalizeParts(value, *this);
   }
 }
 
@@ -324,8 +330,8 @@ Result<SeqExpr> BlockBuilder::endBranch(const GraphExpr& result) {
   return SeqExpr(make<const SeqExprNode>(done.blocks, leaf));
 }
 
-Result<GraphVar> BlockBuilder::emitIf(const GraphExpr& condition, const SeqExpr& thenBranch, const SeqExpr& elseBranch,
-                                      const std::string& nameHint) {
+Result<GraphVar> BlockBuilder::emitIf(const GraphExpr& condition, const SeqExpr& thenBranch,
+                                      const SeqExpr& elseBranch, const std::string& nameHint) {
   BEVEL_TRY(GraphExpr c, normalize(condition));
   auto known = [&](const Var& v) { return impl_->scope().dims.count(v) > 0; };
   Type t = eraseVars(thenBranch->type, known), e = eraseVars(elseBranch->type, known);
@@ -333,8 +339,8 @@ Result<GraphVar> BlockBuilder::emitIf(const GraphExpr& condition, const SeqExpr&
   return emit(make<const GraphIfNode>(c, thenBranch, elseBranch, joined), nameHint);
 }
 
-Result<GraphVar> BlockBuilder::emitWhile(const GlobalVar& condition, const GlobalVar& body, const Array<GraphExpr>& state,
-                                         const std::string& nameHint) {
+Result<GraphVar> BlockBuilder::emitWhile(const GlobalVar& condition, const GlobalVar& body,
+                                         const Array<GraphExpr>& state, const std::string& nameHint) {
   BEVEL_TRY(GraphExpr tuple, normalize(make<const TupleNode>(state)));
   return emit(opCall("while_loop", {condition, body, tuple}), nameHint);
 }
@@ -349,10 +355,20 @@ Result<Type> BlockBuilder::infer(const GraphExpr& value) {
   return impl_->inferNow(value, context);
 }
 
-void BlockBuilder::setOrigin(Origin origin) { impl_->origin = std::move(origin); }
-const Origin& BlockBuilder::origin() const { return impl_->origin; }
-std::string BlockBuilder::freshVarName(const std::string& hint) { return impl_->freshVar(hint); }
-Analyzer& BlockBuilder::analyzer() { return impl_->scope().analyzer; }
-const Module& BlockBuilder::module() const { return impl_->module; }
+void BlockBuilder::setOrigin(Origin origin) {
+  impl_->origin = std::move(origin);
+}
+const Origin& BlockBuilder::origin() const {
+  return impl_->origin;
+}
+std::string BlockBuilder::freshVarName(const std::string& hint) {
+  return impl_->freshVar(hint);
+}
+Analyzer& BlockBuilder::analyzer() {
+  return impl_->scope().analyzer;
+}
+const Module& BlockBuilder::module() const {
+  return impl_->module;
+}
 
 } // namespace bevel

@@ -23,8 +23,8 @@ public:
   BlockBuilder(const BlockBuilder&) = delete;
   BlockBuilder& operator=(const BlockBuilder&) = delete;
 
-  /// Functions. They may nest (the inner is complete before the outer goes on). The name is made unique in the module;
-  /// emitFuncOutput returns it. Symbolic dimensions in the types of params are bound by them.
+  /// Functions. They may nest (the inner is complete before the outer goes on). The name is made unique in
+  /// the module; emitFuncOutput returns it. Symbolic dimensions in the types of params are bound by them.
   void beginFunction(std::string name, Array<GraphVar> params, Dict attrs = nullptr, bool pure = true);
   Result<GlobalVar> emitFuncOutput(const GraphExpr& result);
   /// Drops the function under construction (after an error).
@@ -39,8 +39,8 @@ public:
   void endDataflow();
   bool inDataflow() const;
 
-  /// Binds the expression to a fresh variable. Nested calls are bound first; types are inferred; dimensions that only the
-  /// run knows are bound by a match_cast (the variable returned is then the cast one).
+  /// Binds the expression to a fresh variable. Nested calls are bound first; types are inferred; dimensions
+  /// that only the run knows are bound by a match_cast (the variable returned is then the cast one).
   Result<GraphVar> emit(const GraphExpr& value, const std::string& nameHint = "");
   /// The same, visible outside the dataflow block.
   Result<GraphVar> emitOutput(const GraphExpr& value, const std::string& nameHint = "");
@@ -52,7 +52,8 @@ public:
   GraphVar matchCast(const GraphExpr& value, const Type& type, const std::string& nameHint = "");
   Status emitMatchCast(const GraphVar& variable, const GraphExpr& value, const Type& pattern);
 
-  /// A tensor program made by f from placeholders for `inputs` (tensors), called by call_tir. Equal programs are shared.
+  /// A tensor program made by f from placeholders for `inputs` (tensors), called by call_tir. Equal programs
+  /// are shared.
   Result<GraphVar> emitTe(FunctionRef<Result<TeTensors>(const TeTensors&)> f, const Array<GraphExpr>& inputs,
                           const std::string& name);
   /// The call_tir of an op's own compute (see programOf), not yet bound.
@@ -86,8 +87,10 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Replaces parameters by constants: by name, or by position for names that are numbers. Bound parameters are removed.
-Result<Function> bindParams(const Function& function, const std::vector<std::pair<std::string, Tensor>>& values);
+/// Replaces parameters by constants: by name, or by position for names that are numbers. Bound parameters are
+/// removed.
+Result<Function> bindParams(const Function& function,
+                            const std::vector<std::pair<std::string, Tensor>>& values);
 Result<Module> bindParams(const Module& module, const std::string& function,
                           const std::vector<std::pair<std::string, Tensor>>& values);
 

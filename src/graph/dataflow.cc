@@ -78,13 +78,16 @@ private:
     });
   }
 
-  // Which block last uses each variable; variables of a dataflow block used in no other become dataflow variables.
+  // Which block last uses each variable; variables of a dataflow block used in no other become dataflow
+  // variables.
   SeqExpr mark(const Array<BindingBlock>& blocks, const GraphExpr& body) {
     std::vector<VarSet> uses(blocks.size() + 1);
     for (size_t i = 0; i < blocks.size(); ++i)
       for (const NodeRef& b : blocks[i]->bindings) {
-        if (const auto* vb = b.as<VarBindingNode>()) usesOf(vb->value, uses[i]);
-        else usesOf(b.as<MatchCastNode>()->value, uses[i]);
+        if (const auto* vb = b.as<VarBindingNode>())
+          usesOf(vb->value, uses[i]);
+        else
+          usesOf(b.as<MatchCastNode>()->value, uses[i]);
       }
     usesOf(body, uses.back());
     std::unordered_map<NodeRef, NodeRef, RefHash> map;
@@ -118,7 +121,8 @@ Module convertToDataflow(const Module& module) {
   Module out = module;
   for (size_t i = 0; i < module->names.size(); ++i)
     if (module->functions[i].is<FunctionNode>())
-      out = withFunction(out, module->names[i]->name, convertToDataflow(cast<FunctionNode>(module->functions[i])));
+      out = withFunction(out, module->names[i]->name,
+                         convertToDataflow(cast<FunctionNode>(module->functions[i])));
   return out;
 }
 

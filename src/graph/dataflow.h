@@ -5,8 +5,8 @@
 
 namespace bevel {
 
-/// Every maximal run of pure bindings outside dataflow blocks becomes one; variables used only inside it become dataflow
-/// variables. Branches of an If are treated alike.
+/// Every maximal run of pure bindings outside dataflow blocks becomes one; variables used only inside it
+/// become dataflow variables. Branches of an If are treated alike.
 Function convertToDataflow(const Function& function);
 Module convertToDataflow(const Module& module);
 

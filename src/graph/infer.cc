@@ -1,5 +1,5 @@
-// Type inference of graph expressions: operators by their entries, the calls that state their results, functions by
-// instantiating their declared types.
+// Type inference of graph expressions: operators by their entries, the calls that state their results,
+// functions by instantiating their declared types.
 #include "graph/infer.h"
 
 #include "arith/analyzer.h"
@@ -21,8 +21,8 @@ Type statedType(const GraphCallNode& call) {
 Result<Type> inferFunctionCall(const GraphCallNode& call, const FuncTypeNode& callee, InferContext& context) {
   if (callee.opaque) return callee.result ? callee.result : statedType(call);
   if (callee.params.size() != call.args.size())
-    return fail(ErrorCode::kInvalid,
-                fmt::format("the function takes {} arguments, {} given", callee.params.size(), call.args.size()));
+    return fail(ErrorCode::kInvalid, fmt::format("the function takes {} arguments, {} given",
+                                                 callee.params.size(), call.args.size()));
   VarMap bindings;
   for (size_t i = 0; i < call.args.size(); ++i)
     if (auto ok = unify(callee.params[i], call.args[i]->type, bindings, context.analyzer); !ok)
@@ -48,12 +48,15 @@ Result<Type> inferGlobalCall(const GraphCallNode& call, const GlobalVarNode& nam
 
 Result<Type> inferOpCall(const GraphCallNode& call, InferContext& context) {
   const std::string& name = call.opName();
-  if (name == "call_tir" || name == "call_dps_packed" || name == "call_tir_inplace" || name == "call_packed") {
-    if (call.typeArgs.empty()) return fail(ErrorCode::kInvalid, fmt::format("{} must state its result types", name));
+  if (name == "call_tir" || name == "call_dps_packed" || name == "call_tir_inplace" ||
+      name == "call_packed") {
+    if (call.typeArgs.empty())
+      return fail(ErrorCode::kInvalid, fmt::format("{} must state its result types", name));
     return statedType(call);
   }
   if (name == "while_loop") {
-    if (call.args.size() != 3 || !call.args[2]->type) return fail(ErrorCode::kInvalid, "while_loop takes three arguments");
+    if (call.args.size() != 3 || !call.args[2]->type)
+      return fail(ErrorCode::kInvalid, "while_loop takes three arguments");
     return call.args[2]->type;
   }
   const Op* op = findOp(name);
@@ -85,7 +88,8 @@ Result<Type> inferCall(const GraphCallNode& call, const ModuleNode* module, Infe
 
 Result<Type> inferType(const GraphExpr& value, const ModuleNode* module, InferContext& context) {
   switch (value->kind) {
-  case Kind::kGraphCall: return inferCall(*value.as<GraphCallNode>(), module, context);
+  case Kind::kGraphCall:
+    return inferCall(*value.as<GraphCallNode>(), module, context);
   case Kind::kTuple: {
     Array<Type> fields;
     for (const GraphExpr& item : value.as<TupleNode>()->items) {
@@ -107,19 +111,23 @@ Result<Type> inferType(const GraphExpr& value, const ModuleNode* module, InferCo
     if (e->type) return e->type;
     return joinTypes(e->thenBranch->type, e->elseBranch->type, context.analyzer);
   }
-  case Kind::kSeqExpr: return inferType(value.as<SeqExprNode>()->body, module, context);
-  case Kind::kFunction: return Type(functionType(cast<FunctionNode>(value)));
+  case Kind::kSeqExpr:
+    return inferType(value.as<SeqExprNode>()->body, module, context);
+  case Kind::kFunction:
+    return Type(functionType(cast<FunctionNode>(value)));
   case Kind::kDTypeImm:
   case Kind::kExternFunc:
   case Kind::kOpRef:
-  case Kind::kPrimFunc: return value->type ? value->type : Type(make<const ObjectTypeNode>());
+  case Kind::kPrimFunc:
+    return value->type ? value->type : Type(make<const ObjectTypeNode>());
   case Kind::kGlobalVar: {
     GraphExpr f = module ? module->find(value.as<GlobalVarNode>()->name) : nullptr;
     if (const auto* fn = f.as<FunctionNode>()) return Type(functionType(Function(fn)));
     return value->type ? value->type : Type(make<const ObjectTypeNode>());
   }
   default:
-    if (!value->type) return fail(ErrorCode::kInternal, fmt::format("a {} without a type", value->kindName()));
+    if (!value->type)
+      return fail(ErrorCode::kInternal, fmt::format("a {} without a type", value->kindName()));
     return value->type;
   }
 }

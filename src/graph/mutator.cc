@@ -11,7 +11,9 @@ GraphExpr ExprMutator::fault(Error error) {
   return nullptr;
 }
 
-void ExprMutator::replace(const GraphVar& from, GraphExpr to) { map_[from] = std::move(to); }
+void ExprMutator::replace(const GraphVar& from, GraphExpr to) {
+  map_[from] = std::move(to);
+}
 
 GraphExpr ExprMutator::lookup(const GraphExpr& e) const {
   if (const auto* v = e.as<GraphVarNode>()) return builder.lookupBinding(GraphVar(v));
@@ -25,12 +27,18 @@ GraphExpr ExprMutator::visitVar(const GraphVar& v) {
 
 GraphExpr ExprMutator::visitExpr(const GraphExpr& e) {
   switch (e->kind) {
-  case Kind::kGraphVar: return visitVar(cast<GraphVarNode>(e));
-  case Kind::kGraphCall: return visitCall(cast<GraphCallNode>(e));
-  case Kind::kGraphIf: return visitIf(cast<GraphIfNode>(e));
-  case Kind::kTuple: return visitTuple(cast<TupleNode>(e));
-  case Kind::kTupleGet: return visitTupleGet(cast<TupleGetNode>(e));
-  default: return visitLeaf(e);
+  case Kind::kGraphVar:
+    return visitVar(cast<GraphVarNode>(e));
+  case Kind::kGraphCall:
+    return visitCall(cast<GraphCallNode>(e));
+  case Kind::kGraphIf:
+    return visitIf(cast<GraphIfNode>(e));
+  case Kind::kTuple:
+    return visitTuple(cast<TupleNode>(e));
+  case Kind::kTupleGet:
+    return visitTupleGet(cast<TupleGetNode>(e));
+  default:
+    return visitLeaf(e);
   }
 }
 
@@ -74,7 +82,8 @@ GraphExpr ExprMutator::visitIf(const GraphIf& e) {
   for (int k = 0; k < 2; ++k) {
     builder.beginBranch();
     GraphExpr result;
-    if (auto ok = visitSeqBody(k == 0 ? e->thenBranch : e->elseBranch, result); !ok) return fault(std::move(ok.error()));
+    if (auto ok = visitSeqBody(k == 0 ? e->thenBranch : e->elseBranch, result); !ok)
+      return fault(std::move(ok.error()));
     auto done = builder.endBranch(result);
     if (!done) return fault(std::move(done.error()));
     branches[k] = std::move(*done);
@@ -86,12 +95,14 @@ Status ExprMutator::visitBinding(const VarBinding& binding) {
   Origin outer = builder.origin();
   if (binding->value->origin) builder.setOrigin(binding->value->origin);
   GraphExpr value = visitExpr(binding->value);
-  if (!value) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  if (!value)
+    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
   GraphVar v = binding->var;
   if (value != binding->value) {
     auto type = builder.infer(value);
     // A variable whose type becomes more precise is replaced; the others keep their identity.
-    if (type && *type && !sameType(*type, v->type, builder.analyzer()) && value.is<GraphCallNode>() && shapeVars(*type).empty()) {
+    if (type && *type && !sameType(*type, v->type, builder.analyzer()) && value.is<GraphCallNode>() &&
+        shapeVars(*type).empty()) {
       v = make<const GraphVarNode>(v->name, *type, v->dataflow);
       replace(binding->var, v);
     }
@@ -103,14 +114,16 @@ Status ExprMutator::visitBinding(const VarBinding& binding) {
 
 Status ExprMutator::visitMatchCast(const MatchCast& binding) {
   GraphExpr value = visitExpr(binding->value);
-  if (!value) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  if (!value)
+    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
   return builder.emitMatchCast(binding->var, value, binding->pattern);
 }
 
 Status ExprMutator::visitBlock(const BindingBlock& block) {
   if (block->dataflow) builder.beginDataflow();
   for (const NodeRef& b : block->bindings)
-    BEVEL_CHECK(b.is<VarBindingNode>() ? visitBinding(cast<VarBindingNode>(b)) : visitMatchCast(cast<MatchCastNode>(b)));
+    BEVEL_CHECK(b.is<VarBindingNode>() ? visitBinding(cast<VarBindingNode>(b))
+                                       : visitMatchCast(cast<MatchCastNode>(b)));
   if (block->dataflow) builder.endDataflow();
   return {};
 }
@@ -118,7 +131,8 @@ Status ExprMutator::visitBlock(const BindingBlock& block) {
 Status ExprMutator::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
   for (const BindingBlock& block : seq->blocks) BEVEL_CHECK(visitBlock(block));
   result = visitExpr(seq->body);
-  if (!result) return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  if (!result)
+    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Rewriting graph functions: every binding is visited and emitted again through a BlockBuilder, so the result is
-// normalised and typed again.
+// Rewriting graph functions: every binding is visited and emitted again through a BlockBuilder, so the result
+// is normalised and typed again.
 //
 //   struct ToFma : ExprMutator { … GraphExpr visitCall(const GraphCall& c) override {
 //     auto call = cast<GraphCallNode>(ExprMutator::visitCall(c));          // arguments rewritten
@@ -26,7 +26,8 @@ public:
 protected:
   BlockBuilder builder;
 
-  /// Each returns the new value; calls inside it are bound by the builder. The default rewrites what lies below.
+  /// Each returns the new value; calls inside it are bound by the builder. The default rewrites what lies
+  /// below.
   virtual GraphExpr visitExpr(const GraphExpr& e);
   virtual GraphExpr visitVar(const GraphVar& v); // the variable's replacement
   virtual GraphExpr visitCall(const GraphCall& call);

@@ -30,8 +30,10 @@ Status OpRegistry::tryAdd(Op op) {
   Impl& r = impl();
   std::lock_guard lock(r.mutex);
   if (op.name.empty()) return fail(ErrorCode::kUsage, "an operator needs a name");
-  if (!op.infer && !op.decompose) return fail(ErrorCode::kUsage, fmt::format("operator {} has no infer function", op.name));
-  if (r.ops.count(op.name)) return fail(ErrorCode::kUsage, fmt::format("operator {} is registered already", op.name));
+  if (!op.infer && !op.decompose)
+    return fail(ErrorCode::kUsage, fmt::format("operator {} has no infer function", op.name));
+  if (r.ops.count(op.name))
+    return fail(ErrorCode::kUsage, fmt::format("operator {} is registered already", op.name));
   auto entry = std::make_unique<Op>(std::move(op));
   r.order.push_back(entry.get());
   r.ops[entry->name] = std::move(entry);
@@ -50,19 +52,25 @@ const Op* OpRegistry::find(std::string_view name) const {
   return it == r.ops.end() ? nullptr : it->second.get();
 }
 
-const std::vector<const Op*>& OpRegistry::all() const { return impl().order; }
+const std::vector<const Op*>& OpRegistry::all() const {
+  return impl().order;
+}
 
 OpCall::OpCall(const Op& entry, Array<GraphExpr> a, Dict k, std::vector<Type> types)
     : op(entry), args(std::move(a)), attrs(std::move(k)), types_(std::move(types)) {}
 
-bool OpCall::has(size_t i) const { return i < args.size() && !isAbsent(args[i]); }
+bool OpCall::has(size_t i) const {
+  return i < args.size() && !isAbsent(args[i]);
+}
 
 const Array<Expr>& OpCall::values(size_t i) const {
   if (const auto* s = args[i].as<ShapeExprNode>()) return s->values;
   return types_[i].as<ShapeTypeNode>()->values;
 }
 
-std::optional<std::vector<int64_t>> OpCall::constValues(size_t i) const { return constDims(values(i)); }
+std::optional<std::vector<int64_t>> OpCall::constValues(size_t i) const {
+  return constDims(values(i));
+}
 
 Error OpCall::error(ErrorCode code, std::string message) const {
   return Error(code, fmt::format("{}: {}", op.name, message));
@@ -99,41 +107,51 @@ Type withPlaceholders(const TensorTypeNode& t, std::vector<Var>* placeholders) {
   return make<const TensorTypeNode>(t.dtype, std::move(shape), t.placement);
 }
 
-Result<Type> checkTensor(const Op& op, const std::string& name, const Type& type, std::vector<Var>* placeholders) {
+Result<Type> checkTensor(const Op& op, const std::string& name, const Type& type,
+                         std::vector<Var>* placeholders) {
   const auto* t = type.as<TensorTypeNode>();
   if (!t) return fail(callError(op, fmt::format("input '{}' must be a tensor", name)));
   if (t->ndim < 0)
-    return fail(Error(ErrorCode::kUnsupported, fmt::format("{}: the rank of input '{}' is unknown", op.name, name)));
+    return fail(
+        Error(ErrorCode::kUnsupported, fmt::format("{}: the rank of input '{}' is unknown", op.name, name)));
   if (t->dtype.isVoid())
-    return fail(Error(ErrorCode::kUnsupported, fmt::format("{}: the dtype of input '{}' is unknown", op.name, name)));
+    return fail(
+        Error(ErrorCode::kUnsupported, fmt::format("{}: the dtype of input '{}' is unknown", op.name, name)));
   return t->known ? type : withPlaceholders(*t, placeholders);
 }
 
-Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg, std::vector<Var>* placeholders) {
+Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg,
+                        std::vector<Var>* placeholders) {
   const Type& type = arg->type;
   switch (input.kind) {
   case InputKind::kOptional:
     if (isAbsent(arg)) return type;
     [[fallthrough]];
   case InputKind::kTensor:
-  case InputKind::kVariadic: return checkTensor(op, input.name, type, placeholders);
+  case InputKind::kVariadic:
+    return checkTensor(op, input.name, type, placeholders);
   case InputKind::kShape: {
     const auto* s = type.as<ShapeTypeNode>();
     if (!arg.is<ShapeExprNode>() && !(s && s->known))
       return fail(callError(op, fmt::format("input '{}' must be a shape with known values", input.name)));
     return type;
   }
-  case InputKind::kAny: return type;
+  case InputKind::kAny:
+    return type;
   }
   return type;
 }
 
 bool attrFits(AttrKind kind, const NodeRef& value) {
   switch (kind) {
-  case AttrKind::kInt: return value.is<IntImmNode>();
-  case AttrKind::kFloat: return value.is<FloatImmNode>() || value.is<IntImmNode>();
-  case AttrKind::kString: return value.is<StringImmNode>();
-  case AttrKind::kDType: return value.is<DTypeImmNode>() || value.is<StringImmNode>();
+  case AttrKind::kInt:
+    return value.is<IntImmNode>();
+  case AttrKind::kFloat:
+    return value.is<FloatImmNode>() || value.is<IntImmNode>();
+  case AttrKind::kString:
+    return value.is<StringImmNode>();
+  case AttrKind::kDType:
+    return value.is<DTypeImmNode>() || value.is<StringImmNode>();
   case AttrKind::kInts:
   case AttrKind::kFloats: {
     const auto* items = value.as<ListNode>();
@@ -142,14 +160,16 @@ bool attrFits(AttrKind kind, const NodeRef& value) {
       if (!x.is<IntImmNode>() && !(kind == AttrKind::kFloats && x.is<FloatImmNode>())) return false;
     return true;
   }
-  case AttrKind::kNode: return true;
+  case AttrKind::kNode:
+    return true;
   }
   return false;
 }
 
 Status checkAttrs(const Op& op, const Dict& attrs) {
   for (const OpAttr& a : op.attrs)
-    if (a.required && !attr(attrs, a.name)) return fail(callError(op, fmt::format("attribute '{}' is missing", a.name)));
+    if (a.required && !attr(attrs, a.name))
+      return fail(callError(op, fmt::format("attribute '{}' is missing", a.name)));
   if (!attrs) return {};
   for (size_t k = 0; k < attrs->keys.size(); ++k) {
     const OpAttr* known = nullptr;
@@ -171,16 +191,18 @@ size_t minimumInputs(const Op& op) {
 
 } // namespace
 
-Result<OpCall> checkCall(const Op& op, const Array<GraphExpr>& args, const Dict& attrs, std::vector<Var>* placeholders) {
+Result<OpCall> checkCall(const Op& op, const Array<GraphExpr>& args, const Dict& attrs,
+                         std::vector<Var>* placeholders) {
   bool variadic = !op.inputs.empty() && op.inputs.back().kind == InputKind::kVariadic;
   if (args.size() < minimumInputs(op) || (!variadic && args.size() > op.inputs.size()))
-    return fail(callError(op, fmt::format("{} inputs given, the operator takes {}{}", args.size(), op.inputs.size(),
-                                          variadic ? " or more" : "")));
+    return fail(callError(op, fmt::format("{} inputs given, the operator takes {}{}", args.size(),
+                                          op.inputs.size(), variadic ? " or more" : "")));
   std::vector<Type> types;
   for (size_t i = 0; i < args.size(); ++i) {
     const OpInput& input = op.inputs[std::min(i, op.inputs.size() - 1)];
     if (!args[i] || !args[i]->type)
-      return fail(Error(ErrorCode::kInternal, fmt::format("{}: input '{}' has no type", op.name, input.name)));
+      return fail(
+          Error(ErrorCode::kInternal, fmt::format("{}: input '{}' has no type", op.name, input.name)));
     BEVEL_TRY(Type type, checkInput(op, input, args[i], placeholders));
     types.push_back(std::move(type));
   }
@@ -192,7 +214,9 @@ GraphCall opCall(std::string name, Array<GraphExpr> args, Dict attrs) {
   return make<const GraphCallNode>(make<const OpRefNode>(std::move(name)), std::move(args), std::move(attrs));
 }
 
-GraphExpr absent() { return make<const TupleNode>(Array<GraphExpr>{}); }
+GraphExpr absent() {
+  return make<const TupleNode>(Array<GraphExpr>{});
+}
 
 bool isAbsent(const GraphExpr& e) {
   const auto* t = e.as<TupleNode>();
@@ -202,14 +226,18 @@ bool isAbsent(const GraphExpr& e) {
 Result<HostTensors> evalCall(const GraphCall& call, const HostTensors& inputs) {
   const Op* op = findOp(call->opName());
   if (!op || !op->eval)
-    return fail(ErrorCode::kUnsupported, fmt::format("operator '{}' cannot be evaluated on the host", call->opName()));
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("operator '{}' cannot be evaluated on the host", call->opName()));
   BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));
   for (size_t i = 0; i < checked.size(); ++i) {
     if (!checked.has(i)) continue;
     if (const auto* t = checked.type(i).as<TensorTypeNode>()) {
-      if (i >= inputs.size() || !inputs[i] || constDims(t->shape) != inputs[i]->shape || t->dtype != inputs[i]->dtype)
-        return fail(checked.error(ErrorCode::kInvalid, fmt::format("value of input {} differs from its type", i)));
-    } else if (op->inputs[std::min(i, op->inputs.size() - 1)].kind == InputKind::kShape && !checked.constValues(i)) {
+      if (i >= inputs.size() || !inputs[i] || constDims(t->shape) != inputs[i]->shape ||
+          t->dtype != inputs[i]->dtype)
+        return fail(
+            checked.error(ErrorCode::kInvalid, fmt::format("value of input {} differs from its type", i)));
+    } else if (op->inputs[std::min(i, op->inputs.size() - 1)].kind == InputKind::kShape &&
+               !checked.constValues(i)) {
       return checked.unsupported("a shape value is symbolic");
     }
   }

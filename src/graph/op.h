@@ -1,11 +1,13 @@
 // The operator interface: one entry says everything the compiler knows of an operator.
 //
-// An entry is a plain struct; families of entries are listed in ops/ops.def and put into the registry by registerOps()
-// (no static constructors). Users add their own with OpRegistry::add, with the same struct.
+// An entry is a plain struct; families of entries are listed in ops/ops.def and put into the registry by
+// registerOps() (no static constructors). Users add their own with OpRegistry::add, with the same struct.
 //
 // Conventions of operator calls (GraphCall whose op is an OpRef):
-// - tensors come as args; an absent optional input is the empty tuple R.tuple() (trailing ones may be left out);
-// - target shapes, slice bounds and other run-time integers are ShapeExpr args (values may be negative where the op says);
+// - tensors come as args; an absent optional input is the empty tuple R.tuple() (trailing ones may be left
+// out);
+// - target shapes, slice bounds and other run-time integers are ShapeExpr args (values may be negative where
+// the op says);
 //   whoever has them in a tensor binds them first: tensor_to_shape, then match_cast to R.Shape([vars]);
 // - everything else is an attribute; an attribute equal to its default may be left out.
 #pragma once
@@ -53,7 +55,8 @@ struct OpInput {
   OpInput(const char* n, InputKind k = InputKind::kTensor) : name(n), kind(k) {}
 };
 
-/// A call as the functions of its op see it: checked against inputs and attributes, shapes of tensor args known.
+/// A call as the functions of its op see it: checked against inputs and attributes, shapes of tensor args
+/// known.
 class OpCall {
 public:
   OpCall(const Op& entry, Array<GraphExpr> a, Dict k, std::vector<Type> types);
@@ -87,7 +90,9 @@ public:
 
   /// An error about this call, naming the op.
   Error error(ErrorCode code, std::string message) const;
-  tl::unexpected<Error> invalid(std::string message) const { return fail(error(ErrorCode::kInvalid, std::move(message))); }
+  tl::unexpected<Error> invalid(std::string message) const {
+    return fail(error(ErrorCode::kInvalid, std::move(message)));
+  }
   tl::unexpected<Error> unsupported(std::string message) const {
     return fail(error(ErrorCode::kUnsupported, std::move(message)));
   }
@@ -103,8 +108,8 @@ public:
   Analyzer& analyzer;
   /// A dimension that only the run knows: a fresh variable. emit() binds it by a match_cast behind the call.
   Expr unknownDim(std::string hint = "d");
-  /// A condition on symbolic dimensions that the call needs: proved, refused when it is false, else kept in `required`
-  /// and checked at run time.
+  /// A condition on symbolic dimensions that the call needs: proved, refused when it is false, else kept in
+  /// `required` and checked at run time.
   Status require(const Expr& condition, const OpCall& call, std::string_view what);
   std::vector<Var> fresh;
   std::vector<Expr> required;
@@ -113,16 +118,17 @@ public:
 using TeTensors = std::vector<te::Tensor>;
 using HostTensors = std::vector<Tensor>;
 using InferFn = Result<Type> (*)(const OpCall&, InferContext&);
-/// Tensor expressions of the results. `inputs` is parallel to call.args; those that are absent or no tensors are empty.
+/// Tensor expressions of the results. `inputs` is parallel to call.args; those that are absent or no tensors
+/// are empty.
 using ComputeFn = Result<TeTensors> (*)(const OpCall&, const TeTensors& inputs);
-/// Straight loops on the host, written independently of compute; the oracle of tests, and constant folding. Shapes of the
-/// call are constants. Absent inputs are null.
+/// Straight loops on the host, written independently of compute; the oracle of tests, and constant folding.
+/// Shapes of the call are constants. Absent inputs are null.
 using EvalFn = Result<HostTensors> (*)(const OpCall&, const HostTensors& inputs);
 /// The call as other calls, emitted through the builder; the result has the type of the call.
 using DecomposeFn = Result<GraphExpr> (*)(const OpCall&, BlockBuilder&);
 /// Gradients with respect to each argument (null where none), given those of the results.
-using GradientFn = Result<Array<GraphExpr>> (*)(const OpCall&, const GraphExpr& result, const Array<GraphExpr>& outputGrads,
-                                                BlockBuilder&);
+using GradientFn = Result<Array<GraphExpr>> (*)(const OpCall&, const GraphExpr& result,
+                                                const Array<GraphExpr>& outputGrads, BlockBuilder&);
 
 /// How the op bears another layout of its data input.
 enum class LayoutKind : uint8_t {
@@ -132,8 +138,8 @@ enum class LayoutKind : uint8_t {
   kContraction, // chooses (convolution, matmul, pooling): see select/layout
 };
 
-/// The ONNX operator that imports as this op without any conversion: same inputs in order, attributes of the same names.
-/// What needs more is in import/onnx_convert_*.cc.
+/// The ONNX operator that imports as this op without any conversion: same inputs in order, attributes of the
+/// same names. What needs more is in import/onnx_convert_*.cc.
 struct OnnxName {
   std::string name;
   int since = 1;
@@ -150,16 +156,16 @@ struct Op {
   ComputeFn compute = nullptr;
   EvalFn eval = nullptr;
   DecomposeFn decompose = nullptr;
-  std::string packed = "";       // run-time function, for the closed list of data-dependent ops
-  bool dataDependent = false;    // result shapes depend on values
-  bool pure = true;              // false: not removed, merged or reordered
-  bool view = false;             // the result holds the elements of the first input in the same order (reshape)
+  std::string packed = "";    // run-time function, for the closed list of data-dependent ops
+  bool dataDependent = false; // result shapes depend on values
+  bool pure = true;           // false: not removed, merged or reordered
+  bool view = false;          // the result holds the elements of the first input in the same order (reshape)
   GradientFn gradient = nullptr;
   LayoutKind layout = LayoutKind::kOpaque;
   std::vector<OnnxName> onnx = {};
-  /// One case a line: inputs, then attributes. "float32[2,3] float32[3]:pos _ shape(2,3) axis=1 axes=[0,1] mode=linear".
-  /// After ':' the values: pos (> 0), unit ([-1,1]), nonzero, int9 (integers in [-9,9]), idx5 (in [-5,5)), special (NaN,
-  /// infinities, zeros among them), bool.
+  /// One case a line: inputs, then attributes. "float32[2,3] float32[3]:pos _ shape(2,3) axis=1 axes=[0,1]
+  /// mode=linear". After ':' the values: pos (> 0), unit ([-1,1]), nonzero, int9 (integers in [-9,9]), idx5
+  /// (in [-5,5)), special (NaN, infinities, zeros among them), bool.
   std::vector<std::string> tests = {};
   bool compositeOnly() const { return decompose && !compute; }
 };
@@ -179,10 +185,12 @@ private:
   struct Impl;
   Impl& impl() const;
 };
-inline const Op* findOp(std::string_view name) { return OpRegistry::global().find(name); }
+inline const Op* findOp(std::string_view name) {
+  return OpRegistry::global().find(name);
+}
 
-/// Checks the call against its op: number and kinds of inputs, attribute names and kinds, tensor ranks known. Unknown
-/// dimensions of arguments get placeholder variables (added to `placeholders` when given).
+/// Checks the call against its op: number and kinds of inputs, attribute names and kinds, tensor ranks known.
+/// Unknown dimensions of arguments get placeholder variables (added to `placeholders` when given).
 Result<OpCall> checkCall(const Op& op, const Array<GraphExpr>& args, const Dict& attrs,
                          std::vector<Var>* placeholders = nullptr);
 
@@ -192,11 +200,12 @@ GraphCall opCall(std::string name, Array<GraphExpr> args, Dict attrs = nullptr);
 GraphExpr absent();
 bool isAbsent(const GraphExpr& e);
 
-/// Runs an op's eval on constants: the host result of a call. Fails when the op has none or shapes are symbolic.
+/// Runs an op's eval on constants: the host result of a call. Fails when the op has none or shapes are
+/// symbolic.
 Result<HostTensors> evalCall(const GraphCall& call, const HostTensors& inputs);
 
-/// The tensor program of one call: its parameters are the call's tensor args (in order, absent ones skipped), then the
-/// results, then the scalars in `extra` (symbolic variables that no argument's shape binds).
+/// The tensor program of one call: its parameters are the call's tensor args (in order, absent ones skipped),
+/// then the results, then the scalars in `extra` (symbolic variables that no argument's shape binds).
 struct OpProgram {
   PrimFunc function;
   Array<GraphExpr> tensors;

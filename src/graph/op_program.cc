@@ -26,7 +26,8 @@ struct Traced {
   Array<Type> results;
 };
 
-// Results that are an input itself, or the same tensor twice, are copied so that each has a buffer of its own.
+// Results that are an input itself, or the same tensor twice, are copied so that each has a buffer of its
+// own.
 te::Tensor copyOf(const te::Tensor& t, const std::string& name) {
   return te::compute(t.shape(), name, [&](const Array<Var>& i) { return t(Array<Expr>(i)); });
 }
@@ -39,7 +40,8 @@ Result<Traced> trace(FunctionRef<Result<TeTensors>(const TeTensors&)> f, const A
     const auto* t = args[i]->type.as<TensorTypeNode>();
     inputs.emplace_back();
     if (!t) continue;
-    if (!t->known) return fail(ErrorCode::kUnsupported, fmt::format("the shape of argument {} is unknown", i));
+    if (!t->known)
+      return fail(ErrorCode::kUnsupported, fmt::format("the shape of argument {} is unknown", i));
     inputs.back() = te::placeholder(t->shape, t->dtype, placeholderName(args[i], i));
     params.push_back(inputs.back());
     out.program.tensors.push_back(args[i]);
@@ -68,14 +70,17 @@ GraphCall tirCall(const GlobalVar& name, const OpProgram& program, const Array<T
 Result<Traced> traceOp(const GraphCall& call) {
   const Op* op = findOp(call->opName());
   if (!op || !op->compute)
-    return fail(ErrorCode::kUnsupported, fmt::format("operator '{}' has no tensor expression", call->opName()));
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("operator '{}' has no tensor expression", call->opName()));
   BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));
   return trace([&](const TeTensors& inputs) { return op->compute(checked, inputs); }, call->args);
 }
 
-// Result types: those of the call where known (they may say more than the program's buffers, in the same variables).
+// Result types: those of the call where known (they may say more than the program's buffers, in the same
+// variables).
 Array<Type> resultTypes(const GraphCall& call, const Array<Type>& traced) {
-  if (const auto* t = call->type.as<TensorTypeNode>(); t && t->known && traced.size() == 1) return {call->type};
+  if (const auto* t = call->type.as<TensorTypeNode>(); t && t->known && traced.size() == 1)
+    return {call->type};
   return traced;
 }
 
@@ -94,8 +99,8 @@ Result<GraphCall> BlockBuilder::callTir(const GraphCall& call, const std::string
   return GraphCall(result);
 }
 
-Result<GraphVar> BlockBuilder::emitTe(FunctionRef<Result<TeTensors>(const TeTensors&)> f, const Array<GraphExpr>& inputs,
-                                      const std::string& name) {
+Result<GraphVar> BlockBuilder::emitTe(FunctionRef<Result<TeTensors>(const TeTensors&)> f,
+                                      const Array<GraphExpr>& inputs, const std::string& name) {
   Array<GraphExpr> leaves;
   for (const GraphExpr& e : inputs) {
     BEVEL_TRY(GraphExpr leaf, normalize(e));

@@ -21,7 +21,8 @@ Expr product(Analyzer& analyzer, const Array<Expr>& dims, size_t first, size_t l
   return asConst(p) ? p : analyzer.simplify(p);
 }
 
-Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, const Array<Expr>& a, const Array<Expr>& b) {
+Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, const Array<Expr>& a,
+                                    const Array<Expr>& b) {
   const Array<Expr>&longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
   size_t offset = longer.size() - shorter.size();
   Array<Expr> out;
@@ -31,8 +32,10 @@ Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, c
       continue;
     }
     const Expr &x = longer[i], &y = shorter[i - offset];
-    if (isConst(y, 1) || provedEqual(context.analyzer, x, y)) out.push_back(x);
-    else if (isConst(x, 1)) out.push_back(y);
+    if (isConst(y, 1) || provedEqual(context.analyzer, x, y))
+      out.push_back(x);
+    else if (isConst(x, 1))
+      out.push_back(y);
     else {
       auto cx = asConst(x), cy = asConst(y);
       if (cx && cy)
@@ -51,7 +54,8 @@ Result<int64_t> normalizeAxis(const OpCall& call, int64_t axis, size_t rank) {
   return axis < 0 ? axis + int64_t(rank) : axis;
 }
 
-Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector<int64_t>& axes, size_t rank) {
+Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector<int64_t>& axes,
+                                           size_t rank) {
   std::vector<int64_t> out;
   for (int64_t a : axes) {
     BEVEL_TRY(int64_t axis, normalizeAxis(call, a, rank));
@@ -62,9 +66,11 @@ Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector
   return out;
 }
 
-Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings, Analyzer& analyzer) {
+Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings,
+                  Analyzer& analyzer) {
   if (pattern.size() != actual.size())
-    return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", pattern.size(), actual.size()));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("rank {} expected, {} given", pattern.size(), actual.size()));
   // Plain variables first, so that composed dimensions find their values.
   for (size_t i = 0; i < pattern.size(); ++i)
     if (pattern[i].is<VarNode>() && !bindings.count(cast<VarNode>(pattern[i])))
@@ -81,11 +87,13 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
 
 Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer& analyzer) {
   if (!pattern || !actual || pattern.is<ObjectTypeNode>()) return {};
-  if (pattern->kind != actual->kind) return fail(ErrorCode::kInvalid, "a value of another kind of type is expected");
+  if (pattern->kind != actual->kind)
+    return fail(ErrorCode::kInvalid, "a value of another kind of type is expected");
   if (const auto* p = pattern.as<TensorTypeNode>()) {
     const auto* a = actual.as<TensorTypeNode>();
     if (!p->dtype.isVoid() && !a->dtype.isVoid() && p->dtype != a->dtype)
-      return fail(ErrorCode::kInvalid, fmt::format("dtype {} expected, {} given", p->dtype.str(), a->dtype.str()));
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("dtype {} expected, {} given", p->dtype.str(), a->dtype.str()));
     if (p->ndim >= 0 && a->ndim >= 0 && p->ndim != a->ndim)
       return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", p->ndim, a->ndim));
     return p->known && a->known ? unifyShape(p->shape, a->shape, bindings, analyzer) : Status{};
@@ -96,8 +104,10 @@ Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer
   }
   if (const auto* p = pattern.as<TupleTypeNode>()) {
     const auto* a = actual.as<TupleTypeNode>();
-    if (p->fields_.size() != a->fields_.size()) return fail(ErrorCode::kInvalid, "a tuple of another size is expected");
-    for (size_t i = 0; i < p->fields_.size(); ++i) BEVEL_CHECK(unify(p->fields_[i], a->fields_[i], bindings, analyzer));
+    if (p->fields_.size() != a->fields_.size())
+      return fail(ErrorCode::kInvalid, "a tuple of another size is expected");
+    for (size_t i = 0; i < p->fields_.size(); ++i)
+      BEVEL_CHECK(unify(p->fields_[i], a->fields_[i], bindings, analyzer));
   }
   return {};
 }
@@ -156,11 +166,14 @@ Result<Type> joinTypes(const Type& a, const Type& b, Analyzer& analyzer) {
   if (const auto* x = a.as<ShapeTypeNode>()) {
     const auto* y = b.as<ShapeTypeNode>();
     if (x->ndim != y->ndim) return Type(make<const ShapeTypeNode>(int64_t(-1)));
-    return x->known && y->known && sameDims(x->values, y->values, analyzer) ? a : Type(make<const ShapeTypeNode>(x->ndim));
+    return x->known && y->known && sameDims(x->values, y->values, analyzer)
+               ? a
+               : Type(make<const ShapeTypeNode>(x->ndim));
   }
   if (const auto* x = a.as<TupleTypeNode>()) {
     const auto* y = b.as<TupleTypeNode>();
-    if (x->fields_.size() != y->fields_.size()) return fail(ErrorCode::kInvalid, "the branches give different numbers of values");
+    if (x->fields_.size() != y->fields_.size())
+      return fail(ErrorCode::kInvalid, "the branches give different numbers of values");
     Array<Type> fields;
     for (size_t i = 0; i < x->fields_.size(); ++i) {
       BEVEL_TRY(Type f, joinTypes(x->fields_[i], y->fields_[i], analyzer));
@@ -176,7 +189,8 @@ bool sameType(const Type& a, const Type& b, Analyzer& analyzer) {
   if (!a || !b || a->kind != b->kind) return false;
   if (const auto* x = a.as<TensorTypeNode>()) {
     const auto* y = b.as<TensorTypeNode>();
-    return x->dtype == y->dtype && x->ndim == y->ndim && x->known == y->known && sameDims(x->shape, y->shape, analyzer);
+    return x->dtype == y->dtype && x->ndim == y->ndim && x->known == y->known &&
+           sameDims(x->shape, y->shape, analyzer);
   }
   if (const auto* x = a.as<ShapeTypeNode>()) {
     const auto* y = b.as<ShapeTypeNode>();
@@ -208,7 +222,8 @@ void collectVars(const Type& type, std::vector<Var>& out) {
     for (const Expr& e : t->shape) collectVars(e, out);
   else if (const auto* s = type.as<ShapeTypeNode>())
     for (const Expr& e : s->values) collectVars(e, out);
-  else if (const auto* p = type.as<PrimTypeNode>(); p && p->value) collectVars(p->value, out);
+  else if (const auto* p = type.as<PrimTypeNode>(); p && p->value)
+    collectVars(p->value, out);
   else if (const auto* u = type.as<TupleTypeNode>())
     for (const Type& f : u->fields_) collectVars(f, out);
 }

@@ -15,23 +15,37 @@ void ExprVisitor::visitSeq(const SeqExpr& e) {
 
 void ExprVisitor::visitBlock(const BindingBlock& block) {
   for (const NodeRef& b : block->bindings)
-    if (b.is<VarBindingNode>()) visitBinding(cast<VarBindingNode>(b));
-    else visitMatchCast(cast<MatchCastNode>(b));
+    if (b.is<VarBindingNode>())
+      visitBinding(cast<VarBindingNode>(b));
+    else
+      visitMatchCast(cast<MatchCastNode>(b));
 }
 
-void ExprVisitor::visitBinding(const VarBinding& binding) { visitExpr(binding->value); }
-void ExprVisitor::visitMatchCast(const MatchCast& binding) { visitExpr(binding->value); }
+void ExprVisitor::visitBinding(const VarBinding& binding) {
+  visitExpr(binding->value);
+}
+void ExprVisitor::visitMatchCast(const MatchCast& binding) {
+  visitExpr(binding->value);
+}
 
 void ExprVisitor::visitExpr(const GraphExpr& e) {
   switch (e->kind) {
-  case Kind::kGraphVar: return visitVar(cast<GraphVarNode>(e));
-  case Kind::kGraphCall: return visitCall(cast<GraphCallNode>(e));
-  case Kind::kGraphIf: return visitIf(cast<GraphIfNode>(e));
-  case Kind::kTuple: return visitTuple(cast<TupleNode>(e));
-  case Kind::kTupleGet: return visitTupleGet(cast<TupleGetNode>(e));
-  case Kind::kSeqExpr: return visitSeq(cast<SeqExprNode>(e));
-  case Kind::kFunction: return visitFunction(cast<FunctionNode>(e));
-  default: return visitLeaf(e);
+  case Kind::kGraphVar:
+    return visitVar(cast<GraphVarNode>(e));
+  case Kind::kGraphCall:
+    return visitCall(cast<GraphCallNode>(e));
+  case Kind::kGraphIf:
+    return visitIf(cast<GraphIfNode>(e));
+  case Kind::kTuple:
+    return visitTuple(cast<TupleNode>(e));
+  case Kind::kTupleGet:
+    return visitTupleGet(cast<TupleGetNode>(e));
+  case Kind::kSeqExpr:
+    return visitSeq(cast<SeqExprNode>(e));
+  case Kind::kFunction:
+    return visitFunction(cast<FunctionNode>(e));
+  default:
+    return visitLeaf(e);
   }
 }
 
@@ -50,7 +64,9 @@ void ExprVisitor::visitTuple(const Tuple& e) {
   for (const GraphExpr& item : e->items) visitExpr(item);
 }
 
-void ExprVisitor::visitTupleGet(const TupleGet& e) { visitExpr(e->tuple); }
+void ExprVisitor::visitTupleGet(const TupleGet& e) {
+  visitExpr(e->tuple);
+}
 
 namespace {
 

@@ -6,7 +6,8 @@
 
 namespace bevel {
 
-/// Walks a graph function's blocks, bindings and values in order. The default of every method visits what lies below.
+/// Walks a graph function's blocks, bindings and values in order. The default of every method visits what
+/// lies below.
 class ExprVisitor {
 public:
   virtual ~ExprVisitor() = default;
@@ -26,7 +27,8 @@ public:
   virtual void visitLeaf(const GraphExpr&) {}
 };
 
-/// Calls f(call, binding's variable or null) for every call bound in the function, branches included, in order.
+/// Calls f(call, binding's variable or null) for every call bound in the function, branches included, in
+/// order.
 void forEachCall(const Function& function, FunctionRef<void(const GraphCall&, const GraphVar&)> f);
 
 } // namespace bevel

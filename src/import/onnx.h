@@ -11,9 +11,10 @@
 namespace bevel {
 
 struct OnnxOptions {
-  std::map<std::string, int64_t> dims;                 // values for named dimensions
-  std::map<std::string, std::vector<int64_t>> shapes;  // shapes for inputs, by name
-  std::vector<std::string> overridden; // inputs with initialisers that stay parameters, because values will be given
+  std::map<std::string, int64_t> dims;                // values for named dimensions
+  std::map<std::string, std::vector<int64_t>> shapes; // shapes for inputs, by name
+  std::vector<std::string>
+      overridden; // inputs with initialisers that stay parameters, because values will be given
   std::string function = "main";
 };
 
@@ -24,9 +25,9 @@ struct OnnxValue {
   bool parameter = true;   // an input that is a parameter of the function
 };
 
-/// An imported model. Its function takes the inputs that are parameters, in order, and gives the output, or a tuple of
-/// all. Weights are Constants that refer to the mapped file (their addresses may be unaligned). Attributes of the function:
-/// "input_names" and "output_names" (lists of strings), "num_input".
+/// An imported model. Its function takes the inputs that are parameters, in order, and gives the output, or a
+/// tuple of all. Weights are Constants that refer to the mapped file (their addresses may be unaligned).
+/// Attributes of the function: "input_names" and "output_names" (lists of strings), "num_input".
 struct OnnxModel {
   Module module;
   std::string function;
@@ -37,8 +38,8 @@ struct OnnxModel {
 /// Imports a file. External data must lie in its folder.
 Result<OnnxModel> importOnnx(const std::string& path, const OnnxOptions& options = {});
 /// Imports bytes that `owner` keeps alive. `folder`: where external data may lie; empty: nowhere.
-Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
-                             const OnnxOptions& options = {});
+Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner,
+                             const std::string& folder, const OnnxOptions& options = {});
 
 /// ONNX test data: a TensorProto file, or the tensors of a SequenceProto (a model's inputs and outputs).
 Result<Tensor> readOnnxTensor(const std::string& path);

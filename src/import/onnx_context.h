@@ -1,8 +1,9 @@
 // What converters of ONNX nodes see: values, attributes, and ways to emit.
 //
-// A value is a graph expression, or a small integer tensor whose elements are known as expressions over the model's
-// symbolic dimensions ("ints"), or both. Chains such as Shape → Gather → Mul → Concat → Reshape stay ints and never become
-// run-time operators; they are materialised as tensors only where an operator needs them as data.
+// A value is a graph expression, or a small integer tensor whose elements are known as expressions over the
+// model's symbolic dimensions ("ints"), or both. Chains such as Shape → Gather → Mul → Concat → Reshape stay
+// ints and never become run-time operators; they are materialised as tensors only where an operator needs
+// them as data.
 #pragma once
 
 #include "graph/block_builder.h"
@@ -20,10 +21,10 @@ class Importer;
 
 class ValueObject : public Object {
 public:
-  Type type;       // tensor type, or an object type
-  GraphExpr expr;  // null: only ints
+  Type type;      // tensor type, or an object type
+  GraphExpr expr; // null: only ints
   bool known = false;
-  Array<Expr> ints; // when known: elements in row-major order
+  Array<Expr> ints;    // when known: elements in row-major order
   bool poison = false; // of a node that failed
 };
 using Value = Ref<const ValueObject>; // null: absent
@@ -65,8 +66,8 @@ public:
   const Array<Expr>& shape(size_t i) const { return tensor(i).shape; }
   size_t rank(size_t i) const { return shape(i).size(); }
   DType dtype(size_t i) const { return tensor(i).dtype; }
-  /// The elements of an integer tensor (any rank, flattened) as expressions; those that only the run knows are bound to
-  /// fresh variables.
+  /// The elements of an integer tensor (any rank, flattened) as expressions; those that only the run knows
+  /// are bound to fresh variables.
   Result<Array<Expr>> ints(size_t i);
   /// The same when they are constants.
   std::optional<std::vector<int64_t>> constInts(size_t i) const;
@@ -88,11 +89,13 @@ public:
 
   // Emission. Calls whose arguments are small constants are evaluated at once.
   Result<GraphExpr> emit(const std::string& op, Array<GraphExpr> args, Dict attrs = nullptr);
-  Result<GraphExpr> emit(const std::string& op, Array<GraphExpr> args, std::vector<std::pair<std::string, NodeRef>> attrs) {
+  Result<GraphExpr> emit(const std::string& op, Array<GraphExpr> args,
+                         std::vector<std::pair<std::string, NodeRef>> attrs) {
     return emit(op, std::move(args), dict(std::move(attrs)));
   }
   /// emit, as the only result.
-  Result<Values> one(const std::string& op, Array<GraphExpr> args, std::vector<std::pair<std::string, NodeRef>> attrs = {});
+  Result<Values> one(const std::string& op, Array<GraphExpr> args,
+                     std::vector<std::pair<std::string, NodeRef>> attrs = {});
   /// The fields of a tuple-valued call as results.
   Result<Values> fields(const GraphExpr& tuple);
   Value value(GraphExpr e);
@@ -104,15 +107,21 @@ public:
   Analyzer& analyzer();
   Importer& importer;
 
-  tl::unexpected<Error> invalid(std::string message) const { return fail(ErrorCode::kInvalid, std::move(message)); }
+  tl::unexpected<Error> invalid(std::string message) const {
+    return fail(ErrorCode::kInvalid, std::move(message));
+  }
   tl::unexpected<Error> unsupported(std::string message) const {
     return fail(ErrorCode::kUnsupported, std::move(message));
   }
   Values inputs;
 };
 
-inline DType dtypeOfExpr(const GraphExpr& e) { return e->type.as<TensorTypeNode>()->dtype; }
-inline const Array<Expr>& shapeOfExpr(const GraphExpr& e) { return e->type.as<TensorTypeNode>()->shape; }
+inline DType dtypeOfExpr(const GraphExpr& e) {
+  return e->type.as<TensorTypeNode>()->dtype;
+}
+inline const Array<Expr>& shapeOfExpr(const GraphExpr& e) {
+  return e->type.as<TensorTypeNode>()->shape;
+}
 
 using ConvertFn = Result<Values> (*)(Node&);
 /// One meaning of an ONNX operator: from opset `since` until the next row of the same operator.
@@ -122,15 +131,16 @@ struct Conversion {
   ConvertFn convert;
   const char* domain = "";
 };
-/// The converter of an operator at an opset version, null when there is none. Operators that import one to one are found
-/// in the operator registry.
+/// The converter of an operator at an opset version, null when there is none. Operators that import one to
+/// one are found in the operator registry.
 const Conversion* findConversion(const std::string& domain, const std::string& op, int64_t opset);
 const Op* findDirect(const std::string& domain, const std::string& op, int64_t opset);
 
 /// An operator that imports one to one: the same inputs, attributes of the same names.
 Result<Values> convertDirect(Node& node, const Op& op);
 
-/// Elements of results known as expressions, when the node only moves or combines known ints. Nothing otherwise.
+/// Elements of results known as expressions, when the node only moves or combines known ints. Nothing
+/// otherwise.
 Result<std::optional<Values>> trackInts(Node& node);
 /// A value with known elements and no graph expression yet.
 Value knownInts(Array<Expr> ints, std::vector<int64_t> shape, DType dtype = kInt64);

@@ -1,8 +1,8 @@
 // If, Loop and Scan.
 //
-// A condition that is known while importing leaves only its branch. Loops with a known small number of trips and no run-time
-// condition are unrolled; others become while_loop over functions whose state is (trip, condition, carried values,
-// accumulated scan outputs, captured values).
+// A condition that is known while importing leaves only its branch. Loops with a known small number of trips
+// and no run-time condition are unrolled; others become while_loop over functions whose state is (trip,
+// condition, carried values, accumulated scan outputs, captured values).
 #include "import/onnx_helpers.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@ const GraphProto* bodyOf(Node& n, const char* name) {
   return a && a->g ? a->g.get() : nullptr;
 }
 
-// ---- If --------------------------------------------------------------------------------------------------------------
+// ---- If
+// --------------------------------------------------------------------------------------------------------------
 
 Result<SeqExpr> branch(Node& n, const GraphProto& graph) {
   n.builder().beginBranch();
@@ -30,8 +31,10 @@ Result<SeqExpr> branch(Node& n, const GraphProto& graph) {
   if (values)
     for (const Value& v : *values) {
       auto e = n.importer.materialise(v);
-      if (e) results.push_back(*e);
-      else status = fail(e.error());
+      if (e)
+        results.push_back(*e);
+      else
+        status = fail(e.error());
     }
   n.importer.enter(outer);
   GraphExpr result = results.size() == 1 ? results[0] : GraphExpr(make<const TupleNode>(results));
@@ -54,14 +57,17 @@ Result<Values> ifNode(Node& n) {
   BEVEL_CHECK(n.require(1));
   const GraphProto *thenGraph = bodyOf(n, "then_branch"), *elseGraph = bodyOf(n, "else_branch");
   if (!thenGraph || !elseGraph) return n.invalid("a branch is missing");
-  if (thenGraph->outputs.size() != elseGraph->outputs.size() || thenGraph->outputs.empty()) return n.invalid("the branches have different outputs");
+  if (thenGraph->outputs.size() != elseGraph->outputs.size() || thenGraph->outputs.empty())
+    return n.invalid("the branches have different outputs");
   if (auto known = n.constInts(0); known && known->size() == 1) {
     Scope inner;
     inner.parent = &n.importer.scope();
     return n.importer.importBody((*known)[0] ? *thenGraph : *elseGraph, inner);
   }
   GraphExpr condition = n.x(0);
-  if (rankOf(condition) != 0) { BEVEL_TRY(condition, reshapeTo(n, condition, {})); }
+  if (rankOf(condition) != 0) {
+    BEVEL_TRY(condition, reshapeTo(n, condition, {}));
+  }
   bool maySplit = n.importer.maySplit();
   BEVEL_TRY(SeqExpr t, branch(n, *thenGraph));
   BEVEL_TRY(SeqExpr e, branch(n, *elseGraph));
@@ -74,11 +80,13 @@ Result<Values> ifNode(Node& n) {
   return n.fields(v);
 }
 
-// ---- Loop and Scan ---------------------------------------------------------------------------------------------------
+// ---- Loop and Scan
+// ---------------------------------------------------------------------------------------------------
 
 // One trip of a body with its inputs given.
 Result<Values> trip(Node& n, const GraphProto& body, const Values& inputs) {
-  if (body.inputs.size() != inputs.size()) return n.invalid(fmt::format("the body takes {} inputs, {} given", body.inputs.size(), inputs.size()));
+  if (body.inputs.size() != inputs.size())
+    return n.invalid(fmt::format("the body takes {} inputs, {} given", body.inputs.size(), inputs.size()));
   Scope inner;
   inner.parent = &n.importer.scope();
   for (size_t i = 0; i < inputs.size(); ++i) inner.values[body.inputs[i].name] = inputs[i];
@@ -138,14 +146,16 @@ bool alwaysTrue(const GraphProto& body) {
       name = producer->inputs[0];
       continue;
     }
-    if (producer->opType != "Constant" || producer->attributes.size() != 1 || !producer->attributes[0].t) return false;
+    if (producer->opType != "Constant" || producer->attributes.size() != 1 || !producer->attributes[0].t)
+      return false;
     const TensorProto& t = *producer->attributes[0].t;
     return (t.hasRaw && t.raw.size() == 1 && t.raw[0]) || (t.int32s.size() == 1 && t.int32s[0]);
   }
   return false;
 }
 
-// A value as it may be after any number of trips: the shape of carried values is forgotten where the body changes it.
+// A value as it may be after any number of trips: the shape of carried values is forgotten where the body
+// changes it.
 struct LoopFunctions {
   Node& n;
   const GraphProto& body;
@@ -177,7 +187,9 @@ struct LoopFunctions {
 };
 
 // Dimensions that are not constants become unknown: a function has its own symbolic variables.
-Type withoutVars(const Type& type) { return eraseVars(type, [](const Var&) { return false; }); }
+Type withoutVars(const Type& type) {
+  return eraseVars(type, [](const Var&) { return false; });
+}
 
 // Results of one trip as the new state: trip + 1, condition, carried, accumulated, captured.
 Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
@@ -197,7 +209,9 @@ Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
     state.push_back(next);
     state.push_back(s[1]);
     BEVEL_TRY(GraphExpr condition, n.importer.materialise((*out)[0]));
-    if (rankOf(condition) != 0) { BEVEL_TRY(condition, reshapeTo(n, condition, {})); }
+    if (rankOf(condition) != 0) {
+      BEVEL_TRY(condition, reshapeTo(n, condition, {}));
+    }
     state.push_back(condition);
     for (size_t k = 0; k < f.carried; ++k) {
       BEVEL_TRY(GraphExpr e, n.importer.materialise((*out)[1 + k]));
@@ -220,7 +234,8 @@ Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
 Result<Type> scanType(Node& n, const ValueInfo& info) {
   BEVEL_TRY(Type t, n.importer.declaredType(info));
   const auto* tensor = t.as<TensorTypeNode>();
-  if (!tensor || tensor->ndim < 0) return n.unsupported(fmt::format("the loop's output '{}' has no declared rank", info.name));
+  if (!tensor || tensor->ndim < 0)
+    return n.unsupported(fmt::format("the loop's output '{}' has no declared rank", info.name));
   return t;
 }
 
@@ -228,17 +243,24 @@ Result<Values> whileLoop(Node& n, const GraphProto& body, size_t carried) {
   LoopFunctions f{n, body, carried, body.outputs.size() - 1 - carried, n.importer.captured(body)};
   GraphExpr limit = n.has(0) ? n.x(0) : Node::scalarConstant(kInt64, 9.2e18);
   BEVEL_TRY(limit, n.castTo(limit, kInt64));
-  if (rankOf(limit) != 0) { BEVEL_TRY(limit, reshapeTo(n, limit, {})); }
+  if (rankOf(limit) != 0) {
+    BEVEL_TRY(limit, reshapeTo(n, limit, {}));
+  }
   GraphExpr condition = n.has(1) ? n.x(1) : Node::scalarConstant(kBool, 1);
-  if (rankOf(condition) != 0) { BEVEL_TRY(condition, reshapeTo(n, condition, {})); }
+  if (rankOf(condition) != 0) {
+    BEVEL_TRY(condition, reshapeTo(n, condition, {}));
+  }
   Array<GraphExpr> state = {Node::scalarConstant(kInt64, 0), limit, condition};
   for (size_t k = 0; k < carried; ++k) state.push_back(n.x(2 + k));
   for (size_t k = 0; k < f.scans; ++k) { // empty at first
     BEVEL_TRY(Type t, scanType(n, body.outputs[1 + carried + k]));
     const auto* tensor = t.as<TensorTypeNode>();
     Array<Expr> shape = {intImm(0)};
-    for (int64_t d = 0; d < tensor->ndim; ++d) shape.push_back(tensor->known && asConst(tensor->shape[size_t(d)]) ? tensor->shape[size_t(d)] : intImm(1));
-    BEVEL_TRY(GraphExpr e, n.emit("broadcast_to", {Node::scalarConstant(tensor->dtype, 0), Node::shapeArg(shape)}));
+    for (int64_t d = 0; d < tensor->ndim; ++d)
+      shape.push_back(tensor->known && asConst(tensor->shape[size_t(d)]) ? tensor->shape[size_t(d)]
+                                                                         : intImm(1));
+    BEVEL_TRY(GraphExpr e,
+              n.emit("broadcast_to", {Node::scalarConstant(tensor->dtype, 0), Node::shapeArg(shape)}));
     state.push_back(e);
   }
   for (const std::string& name : f.captures) {
@@ -250,13 +272,16 @@ Result<Values> whileLoop(Node& n, const GraphProto& body, size_t carried) {
     bool grows = i >= 3 && i < 3 + carried + f.scans;
     const auto* t = state[i]->type.as<TensorTypeNode>();
     if (!t) return n.unsupported("a loop over values that are not tensors");
-    types.push_back(grows && t->ndim > 0 ? Type(make<const TensorTypeNode>(t->dtype, t->ndim)) : withoutVars(state[i]->type));
+    types.push_back(grows && t->ndim > 0 ? Type(make<const TensorTypeNode>(t->dtype, t->ndim))
+                                         : withoutVars(state[i]->type));
   }
-  BEVEL_TRY(GlobalVar test, f.function("condition", state, types, [&](const Array<GraphExpr>& s) -> Result<GraphExpr> {
-    BEVEL_TRY(GraphExpr more, binaryOp(n, "less", s[0], s[1]));
-    return binaryOp(n, "logical_and", more, s[2]);
-  }));
-  BEVEL_TRY(GlobalVar step, f.function("body", state, types, [&](const Array<GraphExpr>& s) { return bodyState(f, s); }));
+  BEVEL_TRY(GlobalVar test,
+            f.function("condition", state, types, [&](const Array<GraphExpr>& s) -> Result<GraphExpr> {
+              BEVEL_TRY(GraphExpr more, binaryOp(n, "less", s[0], s[1]));
+              return binaryOp(n, "logical_and", more, s[2]);
+            }));
+  BEVEL_TRY(GlobalVar step,
+            f.function("body", state, types, [&](const Array<GraphExpr>& s) { return bodyState(f, s); }));
   Type result = make<const TupleTypeNode>(types);
   GraphVar start = n.builder().matchCast(make<const TupleNode>(state), result);
   BEVEL_TRY(GraphVar last, n.builder().emit(opCall("while_loop", {test, step, start})));
@@ -276,14 +301,18 @@ Result<Values> loopNode(Node& n) {
   size_t carried = n.size() > 2 ? n.size() - 2 : 0;
   while (n.inputs.size() < 2) n.inputs.push_back(nullptr);
   for (size_t k = 2; k < n.inputs.size(); ++k)
-    if (!n.has(k) || !n.in(k)->type.is<TensorTypeNode>()) return n.unsupported("a loop over values that are not tensors");
-  if (body->inputs.size() != carried + 2 || body->outputs.size() < carried + 1) return n.invalid("the body does not fit the loop's values");
+    if (!n.has(k) || !n.in(k)->type.is<TensorTypeNode>())
+      return n.unsupported("a loop over values that are not tensors");
+  if (body->inputs.size() != carried + 2 || body->outputs.size() < carried + 1)
+    return n.invalid("the body does not fit the loop's values");
   auto trips = n.constInts(0), condition = n.constInts(1);
   bool runs = !n.has(1) || (condition && condition->size() == 1 && (*condition)[0]);
-  bool never = (condition && condition->size() == 1 && !(*condition)[0]) || (trips && trips->size() == 1 && (*trips)[0] <= 0);
+  bool never = (condition && condition->size() == 1 && !(*condition)[0]) ||
+               (trips && trips->size() == 1 && (*trips)[0] <= 0);
   size_t scans = body->outputs.size() - 1 - carried;
   if (never && scans == 0) return Values(n.inputs.begin() + 2, n.inputs.end());
-  if (!never && trips && trips->size() == 1 && (*trips)[0] <= kUnrollLimit && runs && alwaysTrue(*body)) return unrolledLoop(n, *body, (*trips)[0], carried);
+  if (!never && trips && trips->size() == 1 && (*trips)[0] <= kUnrollLimit && runs && alwaysTrue(*body))
+    return unrolledLoop(n, *body, (*trips)[0], carried);
   return whileLoop(n, *body, carried);
 }
 
@@ -297,7 +326,8 @@ Result<Values> scanNode(Node& n) {
   if (numScan < 1 || size_t(numScan) > n.size()) return n.invalid("num_scan_inputs is out of range");
   BEVEL_CHECK(n.require(n.size()));
   size_t states = n.size() - size_t(numScan);
-  if (body->outputs.size() < states || body->inputs.size() != n.size()) return n.invalid("the body does not fit the scan's values");
+  if (body->outputs.size() < states || body->inputs.size() != n.size())
+    return n.invalid("the body does not fit the scan's values");
   size_t scans = body->outputs.size() - states;
   Ints axes = n.attrInts("scan_input_axes"), reversed = n.attrInts("scan_input_directions");
   Ints outAxes = n.attrInts("scan_output_axes"), outReversed = n.attrInts("scan_output_directions");
@@ -349,7 +379,8 @@ std::vector<std::string> Importer::captured(const GraphProto& graph) const {
     for (const TensorProto& t : g.initializers) defined.insert(t.name);
     for (const SparseTensorProto& t : g.sparseInitializers) defined.insert(t.values.name);
     auto use = [&](const std::string& name) {
-      if (name.empty() || defined.count(name) || found.count(name) || !scope_ || !lookup(name, *scope_)) return;
+      if (name.empty() || defined.count(name) || found.count(name) || !scope_ || !lookup(name, *scope_))
+        return;
       found.insert(name);
       out.push_back(name);
     };
@@ -365,6 +396,8 @@ std::vector<std::string> Importer::captured(const GraphProto& graph) const {
   return out;
 }
 
-std::vector<Conversion> controlConversions() { return {{"If", 1, ifNode}, {"Loop", 1, loopNode}, {"Scan", 8, scanNode}}; }
+std::vector<Conversion> controlConversions() {
+  return {{"If", 1, ifNode}, {"Loop", 1, loopNode}, {"Scan", 8, scanNode}};
+}
 
 } // namespace bevel::onnx

@@ -10,9 +10,11 @@ namespace {
 // [B, S, heads*d] to [B, heads, S, d].
 Result<GraphExpr> splitHeads(Node& n, const GraphExpr& e, int64_t heads) {
   if (rankOf(e) == 4) return e;
-  if (rankOf(e) != 3 || heads < 1) return n.invalid("three or four dimensions, and a number of heads for three, are expected");
+  if (rankOf(e) != 3 || heads < 1)
+    return n.invalid("three or four dimensions, and a number of heads for three, are expected");
   const Array<Expr>& s = shapeOfExpr(e);
-  BEVEL_TRY(GraphExpr r, reshapeTo(n, e, {s[0], s[1], intImm(heads), n.analyzer().simplify(floordiv(s[2], heads))}));
+  BEVEL_TRY(GraphExpr r,
+            reshapeTo(n, e, {s[0], s[1], intImm(heads), n.analyzer().simplify(floordiv(s[2], heads))}));
   return permute(n, r, {0, 2, 1, 3});
 }
 
@@ -34,13 +36,16 @@ struct Attention {
   GraphExpr minus() const { return Node::scalarConstant(t, -INFINITY); }
 
   Result<GraphExpr> indices(const Expr& count, const Ints& axes) {
-    BEVEL_TRY(GraphExpr e, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1), Node::shapeArg({count})}));
+    BEVEL_TRY(GraphExpr e, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
+                                             Node::shapeArg({count})}));
     return unsqueeze(n, e, axes);
   }
   // Positions where `allowed` fails get -inf.
   Status mask(const GraphExpr& allowed) {
     BEVEL_TRY(GraphExpr m, n.emit("where", {allowed, zero(), minus()}));
-    if (bias) { BEVEL_TRY(m, binaryOp(n, "add", bias, m)); }
+    if (bias) {
+      BEVEL_TRY(m, binaryOp(n, "add", bias, m));
+    }
     bias = m;
     return {};
   }
@@ -101,12 +106,15 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   BEVEL_CHECK(n.require(3));
   Attention a{n, nullptr, nullptr, nullptr, nullptr, n.dtype(0), nullptr, nullptr};
   bool flat = n.rank(0) == 3;
-  if (!flat && (n.hasAttr("q_num_heads") || n.hasAttr("kv_num_heads")) && n.opset >= 25) return n.invalid("numbers of heads are given by four-dimensional inputs");
+  if (!flat && (n.hasAttr("q_num_heads") || n.hasAttr("kv_num_heads")) && n.opset >= 25)
+    return n.invalid("numbers of heads are given by four-dimensional inputs");
   BEVEL_TRY(a.q, splitHeads(n, n.x(0), n.attrInt("q_num_heads", 0)));
   BEVEL_TRY(a.k, splitHeads(n, n.x(1), n.attrInt("kv_num_heads", 0)));
   BEVEL_TRY(a.v, splitHeads(n, n.x(2), n.attrInt("kv_num_heads", 0)));
-  auto qHeads = asConst(shapeOfExpr(a.q)[1]), kHeads = asConst(shapeOfExpr(a.k)[1]), size = asConst(shapeOfExpr(a.q)[3]);
-  if (!qHeads || !kHeads || !size || *kHeads < 1 || *qHeads % *kHeads != 0) return n.unsupported("the numbers of heads");
+  auto qHeads = asConst(shapeOfExpr(a.q)[1]), kHeads = asConst(shapeOfExpr(a.k)[1]),
+       size = asConst(shapeOfExpr(a.q)[3]);
+  if (!qHeads || !kHeads || !size || *kHeads < 1 || *qHeads % *kHeads != 0)
+    return n.unsupported("the numbers of heads");
   if (n.has(4) != n.has(5)) return n.invalid("past key and value come together");
   Expr past = intImm(0);
   if (n.has(4)) {
@@ -126,8 +134,11 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
     BEVEL_TRY(lengths, reshapeTo(n, lengths, {shapeOfExpr(a.q)[0], intImm(1), intImm(1), intImm(1)}));
   }
   if (causal || left >= 0 || right >= 0) {
-    BEVEL_TRY(GraphExpr offset, n.emit("shape_to_tensor", {Node::shapeArg({lengths ? negate(a.queries) : past})}));
-    if (lengths) { BEVEL_TRY(offset, binaryOp(n, "add", lengths, offset)); }
+    BEVEL_TRY(GraphExpr offset,
+              n.emit("shape_to_tensor", {Node::shapeArg({lengths ? negate(a.queries) : past})}));
+    if (lengths) {
+      BEVEL_TRY(offset, binaryOp(n, "add", lengths, offset));
+    }
     BEVEL_CHECK(a.causal(offset, left, right, causal));
   }
   if (lengths) {
@@ -137,7 +148,8 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   }
   BEVEL_TRY(GraphExpr k, repeatHeads(n, a.k, *qHeads / *kHeads));
   BEVEL_TRY(GraphExpr v, repeatHeads(n, a.v, *qHeads / *kHeads));
-  GraphExpr root = Node::scalarConstant(a.t, std::sqrt(n.attrFloat("scale", 1 / std::sqrt(double(std::max<int64_t>(*size, 1))))));
+  GraphExpr root = Node::scalarConstant(
+      a.t, std::sqrt(n.attrFloat("scale", 1 / std::sqrt(double(std::max<int64_t>(*size, 1))))));
   BEVEL_TRY(GraphExpr q, binaryOp(n, "multiply", a.q, root));
   BEVEL_TRY(k, permute(n, k, {0, 1, 3, 2}));
   BEVEL_TRY(k, binaryOp(n, "multiply", k, root));
@@ -150,9 +162,13 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
     BEVEL_TRY(scores, binaryOp(n, "multiply", scores, Node::scalarConstant(a.t, cap)));
   }
   if (mode == 1) shown = scores;
-  if (a.bias) { BEVEL_TRY(scores, binaryOp(n, "add", scores, a.bias)); }
+  if (a.bias) {
+    BEVEL_TRY(scores, binaryOp(n, "add", scores, a.bias));
+  }
   if (mode == 2) shown = scores;
-  DType precision = n.hasAttr("softmax_precision") ? dtypeOf(int32_t(n.attrInt("softmax_precision", 1))).value_or(a.t) : a.t;
+  DType precision = n.hasAttr("softmax_precision")
+                        ? dtypeOf(int32_t(n.attrInt("softmax_precision", 1))).value_or(a.t)
+                        : a.t;
   BEVEL_TRY(GraphExpr p, probabilities(a, scores, precision));
   BEVEL_TRY(p, n.castTo(p, a.t));
   if (mode == 3) shown = p;
@@ -190,12 +206,15 @@ Result<Values> rotary(Node& n) { // x, cos, sin, positions
   GraphExpr angle[2];
   for (size_t k = 0; k < 2; ++k) {
     angle[k] = n.x(1 + k);
-    if (n.has(3)) { BEVEL_TRY(angle[k], n.emit("take", {angle[k], n.x(3)})); }
+    if (n.has(3)) {
+      BEVEL_TRY(angle[k], n.emit("take", {angle[k], n.x(3)}));
+    }
     BEVEL_TRY(angle[k], unsqueeze(n, angle[k], {2}));
   }
   int64_t half = rotated / 2;
   GraphExpr pair[2];
-  Array<Expr> pairs = {full[0], full[1], full[2], interleaved ? intImm(half) : intImm(2), interleaved ? intImm(2) : intImm(half)};
+  Array<Expr> pairs = {full[0], full[1], full[2], interleaved ? intImm(half) : intImm(2),
+                       interleaved ? intImm(2) : intImm(half)};
   BEVEL_TRY(GraphExpr both, reshapeTo(n, part, pairs));
   int64_t axis = interleaved ? 4 : 3;
   for (int64_t k = 0; k < 2; ++k) {
@@ -212,13 +231,17 @@ Result<Values> rotary(Node& n) { // x, cos, sin, positions
   BEVEL_TRY(GraphExpr imaginary, turned("add", angle[1], angle[0]));
   BEVEL_TRY(GraphExpr y, n.emit("concat", {real, imaginary}, {{"axis", intImm(axis)}}));
   BEVEL_TRY(y, reshapeTo(n, y, {full[0], full[1], full[2], intImm(rotated)}));
-  if (rotated < *size) { BEVEL_TRY(y, n.emit("concat", {y, rest}, {{"axis", intImm(3)}})); }
+  if (rotated < *size) {
+    BEVEL_TRY(y, n.emit("concat", {y, rest}, {{"axis", intImm(3)}}));
+  }
   if (!flat) return n.one("permute_dims", {y}, {{"axes", intList({0, 2, 1, 3})}});
   return n.one("reshape", {y, Node::shapeArg(n.shape(0))});
 }
 
 } // namespace
 
-std::vector<Conversion> attentionConversions() { return {{"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary}}; }
+std::vector<Conversion> attentionConversions() {
+  return {{"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary}};
+}
 
 } // namespace bevel::onnx

@@ -7,7 +7,8 @@ namespace bevel::onnx {
 
 namespace {
 
-// ---- old broadcasting (before opset 7): attribute axis says where the second operand's axes lie ----------------------
+// ---- old broadcasting (before opset 7): attribute axis says where the second operand's axes lie
+// ----------------------
 
 Result<Values> legacyBinary(Node& n) {
   BEVEL_CHECK(n.require(2));
@@ -17,7 +18,8 @@ Result<Values> legacyBinary(Node& n) {
     BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", 0), n.rank(0)));
     Ints tail;
     for (int64_t d = axis + int64_t(rankOf(b)); d < int64_t(n.rank(0)); ++d) tail.push_back(d - axis);
-    if (axis + int64_t(rankOf(b)) > int64_t(n.rank(0))) return n.invalid("the axis does not fit the operands");
+    if (axis + int64_t(rankOf(b)) > int64_t(n.rank(0)))
+      return n.invalid("the axis does not fit the operands");
     BEVEL_TRY(b, unsqueeze(n, b, tail));
   }
   return n.one(op->name, {n.x(0), b});
@@ -26,12 +28,20 @@ Result<Values> legacyBinary(Node& n) {
 Result<Values> variadic(Node& n, const char* op) {
   BEVEL_CHECK(n.require(std::max<size_t>(n.size(), 1)));
   GraphExpr e = n.x(0);
-  for (size_t i = 1; i < n.size(); ++i) { BEVEL_TRY(e, binaryOp(n, op, e, n.x(i))); }
+  for (size_t i = 1; i < n.size(); ++i) {
+    BEVEL_TRY(e, binaryOp(n, op, e, n.x(i)));
+  }
   return Values{n.value(e)};
 }
-Result<Values> maxNode(Node& n) { return variadic(n, "maximum"); }
-Result<Values> minNode(Node& n) { return variadic(n, "minimum"); }
-Result<Values> sumNode(Node& n) { return variadic(n, "add"); }
+Result<Values> maxNode(Node& n) {
+  return variadic(n, "maximum");
+}
+Result<Values> minNode(Node& n) {
+  return variadic(n, "minimum");
+}
+Result<Values> sumNode(Node& n) {
+  return variadic(n, "add");
+}
 Result<Values> meanNode(Node& n) {
   BEVEL_TRY(Values total, variadic(n, "add"));
   return n.one("divide", {total[0]->expr, Node::scalarConstant(n.dtype(0), double(n.size()))});
@@ -62,13 +72,15 @@ Result<Values> pow(Node& n) {
   return n.one("power", {n.x(0), n.x(1)});
 }
 
-// ---- casts -----------------------------------------------------------------------------------------------------------
+// ---- casts
+// -----------------------------------------------------------------------------------------------------------
 
 std::optional<DType> namedType(const std::string& name) {
   static const std::map<std::string, int32_t> names = {
-      {"FLOAT", datatype::kFloat}, {"DOUBLE", datatype::kDouble}, {"INT32", datatype::kInt32}, {"INT64", datatype::kInt64},
-      {"INT8", datatype::kInt8}, {"UINT8", datatype::kUint8}, {"INT16", datatype::kInt16}, {"UINT16", datatype::kUint16},
-      {"UINT32", datatype::kUint32}, {"UINT64", datatype::kUint64}, {"BOOL", datatype::kBoolType}, {"FLOAT16", datatype::kFloat16}};
+      {"FLOAT", datatype::kFloat},   {"DOUBLE", datatype::kDouble}, {"INT32", datatype::kInt32},
+      {"INT64", datatype::kInt64},   {"INT8", datatype::kInt8},     {"UINT8", datatype::kUint8},
+      {"INT16", datatype::kInt16},   {"UINT16", datatype::kUint16}, {"UINT32", datatype::kUint32},
+      {"UINT64", datatype::kUint64}, {"BOOL", datatype::kBoolType}, {"FLOAT16", datatype::kFloat16}};
   auto it = names.find(name);
   return it == names.end() ? std::nullopt : dtypeOf(it->second);
 }
@@ -79,18 +91,22 @@ Result<Values> castNode(Node& n) {
   if (!t) return n.unsupported("the target type");
   if (t->code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
   if (*t == n.dtype(0)) return Values{n.in(0)};
-  return n.one("astype", {n.x(0)}, {{"dtype", dtypeNode(*t)}, {"saturate", intImm(n.attrInt("saturate", 1))}});
+  return n.one("astype", {n.x(0)},
+               {{"dtype", dtypeNode(*t)}, {"saturate", intImm(n.attrInt("saturate", 1))}});
 }
 Result<Values> castLike(Node& n) {
   BEVEL_CHECK(n.require(2));
   if (n.dtype(1) == n.dtype(0)) return Values{n.in(0)};
   if (n.dtype(1).code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
-  return n.one("astype", {n.x(0)}, {{"dtype", dtypeNode(n.dtype(1))}, {"saturate", intImm(n.attrInt("saturate", 1))}});
+  return n.one("astype", {n.x(0)},
+               {{"dtype", dtypeNode(n.dtype(1))}, {"saturate", intImm(n.attrInt("saturate", 1))}});
 }
 
 Result<Values> clip1(Node& n) {
   BEVEL_CHECK(n.require(1));
-  auto bound = [&](const char* name) { return n.hasAttr(name) ? Node::scalarConstant(n.dtype(0), n.attrFloat(name, 0)) : absent(); };
+  auto bound = [&](const char* name) {
+    return n.hasAttr(name) ? Node::scalarConstant(n.dtype(0), n.attrFloat(name, 0)) : absent();
+  };
   return n.one("clip", {n.x(0), bound("min"), bound("max")});
 }
 Result<Values> clip11(Node& n) {
@@ -104,22 +120,32 @@ Result<Values> gelu(Node& n) {
   return n.one(n.attrStr("approximate", "none") == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.x(0)});
 }
 
-// ---- products --------------------------------------------------------------------------------------------------------
+// ---- products
+// --------------------------------------------------------------------------------------------------------
 
 Result<Values> gemm(Node& n) {
   BEVEL_CHECK(n.require(2));
   if (n.rank(0) != 2 || n.rank(1) != 2) return n.invalid("matrices are expected");
   GraphExpr a = n.x(0), b = n.x(1);
-  if (n.attrInt("transA", 0)) { BEVEL_TRY(a, permute(n, a, {1, 0})); }
-  if (n.attrInt("transB", 0)) { BEVEL_TRY(b, permute(n, b, {1, 0})); }
+  if (n.attrInt("transA", 0)) {
+    BEVEL_TRY(a, permute(n, a, {1, 0}));
+  }
+  if (n.attrInt("transB", 0)) {
+    BEVEL_TRY(b, permute(n, b, {1, 0}));
+  }
   BEVEL_TRY(GraphExpr y, binaryOp(n, "matmul", a, b));
   double alpha = n.attrFloat("alpha", 1), beta = n.attrFloat("beta", 1);
   DType t = n.dtype(0);
-  if (alpha != 1) { BEVEL_TRY(y, binaryOp(n, "multiply", y, Node::scalarConstant(t, alpha))); }
+  if (alpha != 1) {
+    BEVEL_TRY(y, binaryOp(n, "multiply", y, Node::scalarConstant(t, alpha)));
+  }
   if (!n.has(2) || beta == 0) return Values{n.value(y)};
   GraphExpr c = n.x(2);
-  if (n.opset < 7 && n.attrInt("broadcast", 0) == 0 && rankOf(c) != 2) return n.invalid("the third matrix needs broadcast");
-  if (beta != 1) { BEVEL_TRY(c, binaryOp(n, "multiply", c, Node::scalarConstant(t, beta))); }
+  if (n.opset < 7 && n.attrInt("broadcast", 0) == 0 && rankOf(c) != 2)
+    return n.invalid("the third matrix needs broadcast");
+  if (beta != 1) {
+    BEVEL_TRY(c, binaryOp(n, "multiply", c, Node::scalarConstant(t, beta)));
+  }
   return n.one("add", {y, c});
 }
 
@@ -151,7 +177,8 @@ Result<GraphExpr> requantize(Node& n, const GraphExpr& acc, const GraphExpr& fac
   DType t = n.dtype(zero);
   BEVEL_TRY(GraphExpr z, n.castTo(n.x(zero), kFloat32));
   BEVEL_TRY(y, binaryOp(n, "add", y, z));
-  BEVEL_TRY(y, n.emit("clip", {y, Node::scalarConstant(kFloat32, double(minValue(t))), Node::scalarConstant(kFloat32, double(maxValue(t)))}));
+  BEVEL_TRY(y, n.emit("clip", {y, Node::scalarConstant(kFloat32, double(minValue(t))),
+                               Node::scalarConstant(kFloat32, double(maxValue(t)))}));
   return n.castTo(y, t);
 }
 
@@ -163,19 +190,24 @@ Result<Values> qlinearMatMul(Node& n) { // a, a_scale, a_zero, b, b_scale, b_zer
   BEVEL_TRY(GraphExpr sa, n.castTo(n.x(1), kFloat32));
   BEVEL_TRY(GraphExpr sb, n.castTo(n.x(4), kFloat32));
   BEVEL_TRY(GraphExpr sy, n.castTo(n.x(6), kFloat32));
-  if (rankOf(sa) == 1 && !isConst(shapeOfExpr(sa)[0], 1)) { BEVEL_TRY(sa, unsqueeze(n, sa, {1})); }
+  if (rankOf(sa) == 1 && !isConst(shapeOfExpr(sa)[0], 1)) {
+    BEVEL_TRY(sa, unsqueeze(n, sa, {1}));
+  }
   BEVEL_TRY(GraphExpr factor, binaryOp(n, "multiply", sa, sb));
   BEVEL_TRY(factor, binaryOp(n, "divide", factor, sy));
   BEVEL_TRY(GraphExpr y, requantize(n, acc, factor, 7));
   return Values{n.value(y)};
 }
 
-// ---- quantisation ----------------------------------------------------------------------------------------------------
+// ---- quantisation
+// ----------------------------------------------------------------------------------------------------
 
-// A scale or zero point in a form that broadcasts to the data: scalar, one value along `axis`, or blocks along it.
+// A scale or zero point in a form that broadcasts to the data: scalar, one value along `axis`, or blocks
+// along it.
 Result<GraphExpr> alongAxis(Node& n, GraphExpr s, int64_t axis, int64_t block) {
   size_t rank = n.rank(0);
-  if (rankOf(s) == 0 || (rankOf(s) == 1 && isConst(shapeOfExpr(s)[0], 1) && rank != 1)) return rankOf(s) == 0 ? Result<GraphExpr>(s) : reshapeTo(n, s, {});
+  if (rankOf(s) == 0 || (rankOf(s) == 1 && isConst(shapeOfExpr(s)[0], 1) && rank != 1))
+    return rankOf(s) == 0 ? Result<GraphExpr>(s) : reshapeTo(n, s, {});
   if (rankOf(s) == 1 && (block == 0 || rank == 1) && isConst(shapeOfExpr(s)[0], 1)) return s;
   BEVEL_TRY(int64_t a, axisOf(n, axis, rank));
   if (block > 0) { // repeat each value `block` times along the axis, then cut
@@ -198,7 +230,8 @@ Result<GraphExpr> alongAxis(Node& n, GraphExpr s, int64_t axis, int64_t block) {
 
 Result<Values> dequantize(Node& n) {
   BEVEL_CHECK(n.require(2));
-  int64_t axis = n.rank(0) <= 1 && !n.hasAttr("axis") ? -1 : n.attrInt("axis", 1), block = n.attrInt("block_size", 0);
+  int64_t axis = n.rank(0) <= 1 && !n.hasAttr("axis") ? -1 : n.attrInt("axis", 1),
+          block = n.attrInt("block_size", 0);
   if (n.rank(0) == 0) axis = 0;
   DType t = n.dtype(1);
   if (int64_t given = n.attrInt("output_dtype", 0)) t = dtypeOf(int32_t(given)).value_or(t);
@@ -218,21 +251,24 @@ Result<Values> dequantize(Node& n) {
 
 Result<Values> quantize(Node& n) {
   BEVEL_CHECK(n.require(2));
-  int64_t axis = n.rank(0) <= 1 && !n.hasAttr("axis") ? -1 : n.attrInt("axis", 1), block = n.attrInt("block_size", 0);
+  int64_t axis = n.rank(0) <= 1 && !n.hasAttr("axis") ? -1 : n.attrInt("axis", 1),
+          block = n.attrInt("block_size", 0);
   DType t = n.has(2) ? n.dtype(2) : DType::UInt(8);
   if (int64_t given = n.attrInt("output_dtype", 0)) t = dtypeOf(int32_t(given)).value_or(t);
   BEVEL_TRY(GraphExpr scale, alongAxis(n, n.x(1), axis, block));
   BEVEL_TRY(scale, n.castTo(scale, kFloat32));
   BEVEL_TRY(GraphExpr x, n.castTo(n.x(0), kFloat32));
   BEVEL_TRY(x, binaryOp(n, "divide", x, scale));
-  if (t.isFloat()) return n.one("astype", {x}, {{"dtype", dtypeNode(t)}, {"saturate", intImm(n.attrInt("saturate", 1))}});
+  if (t.isFloat())
+    return n.one("astype", {x}, {{"dtype", dtypeNode(t)}, {"saturate", intImm(n.attrInt("saturate", 1))}});
   BEVEL_TRY(x, unaryOp(n, "round", x));
   if (n.has(2)) {
     BEVEL_TRY(GraphExpr zero, alongAxis(n, n.x(2), axis, block));
     BEVEL_TRY(zero, n.castTo(zero, kFloat32));
     BEVEL_TRY(x, binaryOp(n, "add", x, zero));
   }
-  BEVEL_TRY(x, n.emit("clip", {x, Node::scalarConstant(kFloat32, double(minValue(t))), Node::scalarConstant(kFloat32, double(maxValue(t)))}));
+  BEVEL_TRY(x, n.emit("clip", {x, Node::scalarConstant(kFloat32, double(minValue(t))),
+                               Node::scalarConstant(kFloat32, double(maxValue(t)))}));
   BEVEL_TRY(x, n.castTo(x, t));
   return Values{n.value(x)};
 }
@@ -260,7 +296,8 @@ Result<Values> dynamicQuantize(Node& n) {
   return Values{n.value(y), n.value(scale), n.value(zeroPoint)};
 }
 
-// ---- softmax family --------------------------------------------------------------------------------------------------
+// ---- softmax family
+// --------------------------------------------------------------------------------------------------
 
 Result<Values> softmaxOver(Node& n, const char* op) {
   BEVEL_CHECK(n.require(1));
@@ -270,14 +307,19 @@ Result<Values> softmaxOver(Node& n, const char* op) {
   if (axis < -rank || axis > rank || rank == 0) return n.invalid("the axis is out of range");
   if (axis < 0) axis += rank;
   if (axis == rank - 1) return n.one(op, {n.x(0)}, {{"axis", intImm(-1)}});
-  Array<Expr> two = {product(n.analyzer(), n.shape(0), 0, size_t(axis)), product(n.analyzer(), n.shape(0), size_t(axis))};
+  Array<Expr> two = {product(n.analyzer(), n.shape(0), 0, size_t(axis)),
+                     product(n.analyzer(), n.shape(0), size_t(axis))};
   BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), two));
   BEVEL_TRY(e, n.emit(op, {e}, {{"axis", intImm(-1)}}));
   BEVEL_TRY(e, reshapeTo(n, e, n.shape(0)));
   return Values{n.value(e)};
 }
-Result<Values> softmax(Node& n) { return softmaxOver(n, "nn.softmax"); }
-Result<Values> logSoftmax(Node& n) { return softmaxOver(n, "nn.log_softmax"); }
+Result<Values> softmax(Node& n) {
+  return softmaxOver(n, "nn.softmax");
+}
+Result<Values> logSoftmax(Node& n) {
+  return softmaxOver(n, "nn.log_softmax");
+}
 
 // One at the first largest element, else zero.
 Result<Values> hardmax(Node& n) {
@@ -287,30 +329,52 @@ Result<Values> hardmax(Node& n) {
   bool flat = n.opset < 13 && axis != rank - 1 && axis != -1;
   if (flat) {
     if (axis < 0 || axis > rank) return n.invalid("the axis is out of range");
-    BEVEL_TRY(x, reshapeTo(n, x, {product(n.analyzer(), n.shape(0), 0, size_t(axis)), product(n.analyzer(), n.shape(0), size_t(axis))}));
+    BEVEL_TRY(x, reshapeTo(n, x,
+                           {product(n.analyzer(), n.shape(0), 0, size_t(axis)),
+                            product(n.analyzer(), n.shape(0), size_t(axis))}));
     axis = 1;
   }
   BEVEL_TRY(int64_t a, axisOf(n, axis, rankOf(x)));
   BEVEL_TRY(GraphExpr at, n.emit("argmax", {x}, {{"axis", intImm(a)}, {"keepdims", intImm(0)}}));
   auto values = TensorObject::of(n.dtype(0), {2}, std::vector<double>{0, 1});
-  BEVEL_TRY(GraphExpr y, n.emit("one_hot", {at, make<const ConstantNode>(Tensor(values)), Node::shapeArg({shapeOfExpr(x)[size_t(a)]})},
+  BEVEL_TRY(GraphExpr y, n.emit("one_hot",
+                                {at, make<const ConstantNode>(Tensor(values)),
+                                 Node::shapeArg({shapeOfExpr(x)[size_t(a)]})},
                                 {{"axis", intImm(a)}}));
-  if (flat) { BEVEL_TRY(y, reshapeTo(n, y, n.shape(0))); }
+  if (flat) {
+    BEVEL_TRY(y, reshapeTo(n, y, n.shape(0)));
+  }
   return Values{n.value(y)};
 }
 
 } // namespace
 
 std::vector<Conversion> mathConversions() {
-  std::vector<Conversion> rows = {
-      {"Max", 1, maxNode}, {"Min", 1, minNode}, {"Sum", 1, sumNode}, {"Mean", 1, meanNode}, {"Mod", 10, mod}, {"BitShift", 11, bitShift},
-      {"Pow", 7, pow}, {"Cast", 1, castNode}, {"CastLike", 15, castLike}, {"Clip", 1, clip1}, {"Clip", 11, clip11}, {"Gelu", 20, gelu},
-      {"Gemm", 1, gemm}, {"MatMulInteger", 10, matMulInteger}, {"QLinearMatMul", 10, qlinearMatMul}, {"DequantizeLinear", 10, dequantize},
-      {"QuantizeLinear", 10, quantize}, {"DynamicQuantizeLinear", 11, dynamicQuantize}, {"Softmax", 1, softmax}, {"LogSoftmax", 1, logSoftmax},
-      {"Hardmax", 1, hardmax}};
+  std::vector<Conversion> rows = {{"Max", 1, maxNode},
+                                  {"Min", 1, minNode},
+                                  {"Sum", 1, sumNode},
+                                  {"Mean", 1, meanNode},
+                                  {"Mod", 10, mod},
+                                  {"BitShift", 11, bitShift},
+                                  {"Pow", 7, pow},
+                                  {"Cast", 1, castNode},
+                                  {"CastLike", 15, castLike},
+                                  {"Clip", 1, clip1},
+                                  {"Clip", 11, clip11},
+                                  {"Gelu", 20, gelu},
+                                  {"Gemm", 1, gemm},
+                                  {"MatMulInteger", 10, matMulInteger},
+                                  {"QLinearMatMul", 10, qlinearMatMul},
+                                  {"DequantizeLinear", 10, dequantize},
+                                  {"QuantizeLinear", 10, quantize},
+                                  {"DynamicQuantizeLinear", 11, dynamicQuantize},
+                                  {"Softmax", 1, softmax},
+                                  {"LogSoftmax", 1, logSoftmax},
+                                  {"Hardmax", 1, hardmax}};
   for (const char* op : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "Pow"})
     rows.push_back({op, 1, legacyBinary});
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater"}) rows.push_back({op, 7, nullptr});
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater"})
+    rows.push_back({op, 7, nullptr});
   return rows;
 }
 

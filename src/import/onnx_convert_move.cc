@@ -13,12 +13,15 @@ Result<Values> slice1(Node& n) {
   Ints starts = n.attrInts("starts"), ends = n.attrInts("ends"), axes = n.attrInts("axes");
   if (axes.empty())
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends)), Node::shapeArg(dims(Ints(starts.size(), 1)))},
+  return n.one("strided_slice",
+               {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends)),
+                Node::shapeArg(dims(Ints(starts.size(), 1)))},
                {{"axes", intList(axes)}});
 }
 
 // Axes that only the run knows: every axis takes the bounds of the value that names it.
-Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& starts, const Array<Expr>& ends, const Array<Expr>& steps) {
+Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& starts, const Array<Expr>& ends,
+                       const Array<Expr>& steps) {
   if (axes.size() != starts.size()) return n.invalid("one axis a bound is needed");
   int64_t rank = int64_t(n.rank(0));
   Array<Expr> begin, end, step;
@@ -43,7 +46,9 @@ Result<Values> slice10(Node& n) {
   BEVEL_TRY(Array<Expr> ends, n.ints(2));
   if (ends.size() != starts.size()) return n.invalid("starts and ends have different lengths");
   Array<Expr> steps = dims(Ints(starts.size(), 1));
-  if (n.has(4)) { BEVEL_TRY(steps, n.ints(4)); }
+  if (n.has(4)) {
+    BEVEL_TRY(steps, n.ints(4));
+  }
   if (steps.size() != starts.size()) return n.invalid("starts and steps have different lengths");
   Ints axes;
   for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
@@ -57,9 +62,11 @@ Result<Values> slice10(Node& n) {
   }
   bool whole = true; // nothing is cut off
   for (size_t i = 0; i < starts.size(); ++i)
-    whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) && isConst(steps[i], 1);
+    whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) &&
+            isConst(steps[i], 1);
   if (whole) return Values{n.in(0)};
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)}, {{"axes", intList(axes)}});
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)},
+               {{"axes", intList(axes)}});
 }
 
 Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {
@@ -80,7 +87,8 @@ Result<Values> split(Node& n) {
   size_t parts = n.proto.outputs.size();
   Expr total = n.shape(0)[size_t(axis)];
   Array<Expr> sizes;
-  if (n.hasAttr("split")) sizes = dims(n.attrInts("split"));
+  if (n.hasAttr("split"))
+    sizes = dims(n.attrInts("split"));
   else if (n.has(1)) {
     BEVEL_TRY(sizes, n.ints(1));
   } else {
@@ -101,7 +109,8 @@ Result<Values> split(Node& n) {
     if (auto c = asConst(s); c && *c < 0) return n.invalid("a size is negative");
     sum = sum + s;
   }
-  if (asConst(sum) && asConst(total) && *asConst(sum) != *asConst(total)) return n.invalid("the sizes do not add up to the axis");
+  if (asConst(sum) && asConst(total) && *asConst(sum) != *asConst(total))
+    return n.invalid("the sizes do not add up to the axis");
   return splitBy(n, axis, sizes);
 }
 
@@ -115,7 +124,8 @@ Result<Values> tile1(Node& n) { // tiles and axis are scalars
   BEVEL_CHECK(n.require(3));
   BEVEL_TRY(Array<Expr> tiles, n.ints(1));
   auto axis = n.constInts(2);
-  if (!axis || axis->size() != 1 || tiles.size() != 1) return n.unsupported("an axis that only the run knows");
+  if (!axis || axis->size() != 1 || tiles.size() != 1)
+    return n.unsupported("an axis that only the run knows");
   BEVEL_TRY(int64_t a, axisOf(n, (*axis)[0], n.rank(0)));
   Array<Expr> repeats;
   for (size_t d = 0; d < n.rank(0); ++d) repeats.push_back(int64_t(d) == a ? tiles[0] : intImm(1));
@@ -151,7 +161,9 @@ Result<Values> pad11(Node& n) {
     pads = full;
   }
   GraphExpr value = n.x(2);
-  if (n.has(2) && n.rank(2) == 1) { BEVEL_TRY(value, reshapeTo(n, value, {})); }
+  if (n.has(2) && n.rank(2) == 1) {
+    BEVEL_TRY(value, reshapeTo(n, value, {}));
+  }
   return padBy(n, pads, value);
 }
 
@@ -176,7 +188,8 @@ Result<Values> centerCropPad(Node& n) {
     pads.set(size_t(a), before);
     pads.set(rank + size_t(a), an.simplify(wanted[k] - kept - before));
   }
-  BEVEL_TRY(GraphExpr e, n.emit("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end), Node::shapeArg(dims(Ints(rank, 1)))}));
+  BEVEL_TRY(GraphExpr e, n.emit("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end),
+                                                  Node::shapeArg(dims(Ints(rank, 1)))}));
   return n.one("nn.pad", {e, Node::shapeArg(pads)});
 }
 
@@ -209,7 +222,8 @@ Result<Values> range(Node& n) {
       n.builder().matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(named));
       count = named[0];
       s = 1;
-    } else if (*s == 0) return n.invalid("a step of zero");
+    } else if (*s == 0)
+      return n.invalid("a step of zero");
     if (!count) {
       Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
       int64_t size = *s > 0 ? *s : -*s;
@@ -218,7 +232,9 @@ Result<Values> range(Node& n) {
       if (!n.analyzer().prove(count >= intImm(0))) count = n.analyzer().simplify(max(count, intImm(0)));
     }
   }
-  auto scalarOf = [&](size_t i) -> Result<GraphExpr> { return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {}); };
+  auto scalarOf = [&](size_t i) -> Result<GraphExpr> {
+    return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {});
+  };
   BEVEL_TRY(GraphExpr start, scalarOf(0));
   BEVEL_TRY(GraphExpr step, scalarOf(2));
   return n.one("arange", {start, step, Node::shapeArg({count})});
@@ -232,13 +248,16 @@ Result<Values> eyeLike(Node& n) {
     if (!given) return n.unsupported("the dtype");
     t = *given;
   }
-  return n.one("eye", {Node::shapeArg(n.shape(0))}, {{"k", intImm(n.attrInt("k", 0))}, {"dtype", dtypeNode(t)}});
+  return n.one("eye", {Node::shapeArg(n.shape(0))},
+               {{"k", intImm(n.attrInt("k", 0))}, {"dtype", dtypeNode(t)}});
 }
 
 Result<Values> trilu(Node& n) {
   BEVEL_CHECK(n.require(1));
   Array<Expr> k = {intImm(0)};
-  if (n.has(1)) { BEVEL_TRY(k, n.ints(1)); }
+  if (n.has(1)) {
+    BEVEL_TRY(k, n.ints(1));
+  }
   return n.one("trilu", {n.x(0), Node::shapeArg(k)}, {{"upper", intImm(n.attrInt("upper", 1))}});
 }
 
@@ -253,8 +272,11 @@ Result<Values> oneHot(Node& n) {
   }
   if (depth.size() != 1) return n.invalid("the depth must be a scalar");
   GraphExpr indices = n.x(0);
-  if (n.dtype(0).isFloat()) { BEVEL_TRY(indices, n.castTo(indices, kInt64)); }
-  return n.one("one_hot", {indices, n.x(2), Node::shapeArg(depth)}, {{"axis", intImm(n.attrInt("axis", -1))}});
+  if (n.dtype(0).isFloat()) {
+    BEVEL_TRY(indices, n.castTo(indices, kInt64));
+  }
+  return n.one("one_hot", {indices, n.x(2), Node::shapeArg(depth)},
+               {{"axis", intImm(n.attrInt("axis", -1))}});
 }
 
 // The axis is a value of the run: x seen as [before, axis, behind] with symbolic extents.
@@ -278,7 +300,9 @@ Result<Values> cumulativeAt(Node& n) {
   n.builder().matchCast(make<const ShapeExprNode>(extents), make<const ShapeTypeNode>(names));
   BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), names));
   BEVEL_TRY(e, n.emit(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {e},
-                      {{"axis", intImm(1)}, {"exclusive", intImm(n.attrInt("exclusive", 0))}, {"reverse", intImm(n.attrInt("reverse", 0))}}));
+                      {{"axis", intImm(1)},
+                       {"exclusive", intImm(n.attrInt("exclusive", 0))},
+                       {"reverse", intImm(n.attrInt("reverse", 0))}}));
   BEVEL_TRY(e, reshapeTo(n, e, n.shape(0)));
   return Values{n.value(e)};
 }
@@ -289,7 +313,9 @@ Result<Values> cumulative(Node& n) {
   if (!axis) return cumulativeAt(n);
   if (axis->size() != 1) return n.invalid("the axis must be a scalar");
   return n.one(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {n.x(0)},
-               {{"axis", intImm((*axis)[0])}, {"exclusive", intImm(n.attrInt("exclusive", 0))}, {"reverse", intImm(n.attrInt("reverse", 0))}});
+               {{"axis", intImm((*axis)[0])},
+                {"exclusive", intImm(n.attrInt("exclusive", 0))},
+                {"reverse", intImm(n.attrInt("reverse", 0))}});
 }
 
 Result<Values> concat1(Node& n) {
@@ -300,9 +326,11 @@ Result<Values> concat1(Node& n) {
 Result<Values> reverseSequence(Node& n) {
   BEVEL_CHECK(n.require(2));
   int64_t timeAxis = n.attrInt("time_axis", 0), batchAxis = n.attrInt("batch_axis", 1);
-  if (n.rank(0) < 2 || n.rank(1) != 1 || timeAxis + batchAxis != 1 || timeAxis < 0 || batchAxis < 0) return n.invalid("axes 0 and 1 are expected");
+  if (n.rank(0) < 2 || n.rank(1) != 1 || timeAxis + batchAxis != 1 || timeAxis < 0 || batchAxis < 0)
+    return n.invalid("axes 0 and 1 are expected");
   Expr steps = n.shape(0)[size_t(timeAxis)];
-  BEVEL_TRY(GraphExpr t, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1), Node::shapeArg({steps})}));
+  BEVEL_TRY(GraphExpr t, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
+                                           Node::shapeArg({steps})}));
   BEVEL_TRY(t, unsqueeze(n, t, {batchAxis}));
   BEVEL_TRY(GraphExpr len, n.castTo(n.x(1), kInt64));
   BEVEL_TRY(len, unsqueeze(n, len, {timeAxis}));
@@ -320,9 +348,22 @@ Result<Values> reverseSequence(Node& n) {
 } // namespace
 
 std::vector<Conversion> moveConversions() {
-  return {{"Slice", 1, slice1}, {"Slice", 10, slice10}, {"Split", 1, split}, {"Tile", 1, tile1}, {"Tile", 6, tile}, {"Pad", 1, pad1},
-          {"Pad", 11, pad11}, {"Range", 11, range}, {"EyeLike", 9, eyeLike}, {"Trilu", 14, trilu}, {"OneHot", 9, oneHot},
-          {"CumSum", 11, cumulative}, {"CumProd", 26, cumulative}, {"Concat", 1, concat1}, {"ReverseSequence", 10, reverseSequence}, {"CenterCropPad", 18, centerCropPad}};
+  return {{"Slice", 1, slice1},
+          {"Slice", 10, slice10},
+          {"Split", 1, split},
+          {"Tile", 1, tile1},
+          {"Tile", 6, tile},
+          {"Pad", 1, pad1},
+          {"Pad", 11, pad11},
+          {"Range", 11, range},
+          {"EyeLike", 9, eyeLike},
+          {"Trilu", 14, trilu},
+          {"OneHot", 9, oneHot},
+          {"CumSum", 11, cumulative},
+          {"CumProd", 26, cumulative},
+          {"Concat", 1, concat1},
+          {"ReverseSequence", 10, reverseSequence},
+          {"CenterCropPad", 18, centerCropPad}};
 }
 
 } // namespace bevel::onnx

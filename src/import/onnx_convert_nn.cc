@@ -40,11 +40,13 @@ Result<WindowAttrs> windowOf(Node& n, Ints kernel, bool transposed = false) {
   if (w.strides.empty()) w.strides.assign(rank, 1);
   if (w.dilations.empty()) w.dilations.assign(rank, 1);
   if (w.pads.empty()) w.pads.assign(2 * rank, 0);
-  if (rank == 0 || w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank || w.pads.size() != 2 * rank)
+  if (rank == 0 || w.kernel.size() != rank || w.strides.size() != rank || w.dilations.size() != rank ||
+      w.pads.size() != 2 * rank)
     return n.invalid(fmt::format("kernel, strides, dilations and pads must fit {} spatial dimensions", rank));
   constexpr int64_t kMost = int64_t(1) << 31;
   for (size_t d = 0; d < rank; ++d)
-    if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilations[d] < 1 || w.kernel[d] > kMost || w.strides[d] > kMost || w.dilations[d] > kMost)
+    if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilations[d] < 1 || w.kernel[d] > kMost ||
+        w.strides[d] > kMost || w.dilations[d] > kMost)
       return n.invalid("kernel, strides and dilations must be positive");
   if (!transposed) BEVEL_CHECK(autoPad(n, w));
   return w;
@@ -57,12 +59,16 @@ Result<Ints> kernelOf(Node& n, size_t weight) {
     if (!k) return n.unsupported("a kernel whose size only the run knows");
     kernel.push_back(*k);
   }
-  if (n.hasAttr("kernel_shape") && n.attrInts("kernel_shape") != kernel) return n.invalid("kernel_shape differs from the weight's shape");
+  if (n.hasAttr("kernel_shape") && n.attrInts("kernel_shape") != kernel)
+    return n.invalid("kernel_shape differs from the weight's shape");
   return kernel;
 }
 
 std::vector<std::pair<std::string, NodeRef>> convAttrs(Node& n, const WindowAttrs& w) {
-  return {{"strides", intList(w.strides)}, {"padding", intList(w.pads)}, {"dilation", intList(w.dilations)}, {"groups", intImm(n.attrInt("group", 1))}};
+  return {{"strides", intList(w.strides)},
+          {"padding", intList(w.pads)},
+          {"dilation", intList(w.dilations)},
+          {"groups", intImm(n.attrInt("group", 1))}};
 }
 
 // A vector of the channels that broadcasts over the spatial dimensions.
@@ -93,7 +99,9 @@ Result<GraphExpr> minusZero(Node& n, size_t x, size_t zero, bool weights) {
   BEVEL_TRY(GraphExpr e, n.castTo(n.x(x), kInt32));
   if (!n.has(zero)) return e;
   BEVEL_TRY(GraphExpr z, n.castTo(n.x(zero), kInt32));
-  if (weights && rankOf(z) == 1) { BEVEL_TRY(z, perChannel(n, z, rankOf(e) - 1)); }
+  if (weights && rankOf(z) == 1) {
+    BEVEL_TRY(z, perChannel(n, z, rankOf(e) - 1));
+  }
   return binaryOp(n, "subtract", e, z);
 }
 
@@ -118,7 +126,9 @@ Result<Values> qlinearConv(Node& n) { // x, x_scale, x_zero, w, w_scale, w_zero,
   BEVEL_TRY(GraphExpr acc, integerConv(n, 3, 2, 5));
   BEVEL_TRY(acc, withBias(n, acc, 8));
   GraphExpr ws = n.x(4);
-  if (rankOf(ws) == 1) { BEVEL_TRY(ws, perChannel(n, ws, rankOf(acc) - 2)); }
+  if (rankOf(ws) == 1) {
+    BEVEL_TRY(ws, perChannel(n, ws, rankOf(acc) - 2));
+  }
   BEVEL_TRY(GraphExpr factor, binaryOp(n, "multiply", n.x(1), ws));
   BEVEL_TRY(factor, binaryOp(n, "divide", factor, n.x(6)));
   BEVEL_TRY(GraphExpr y, n.castTo(acc, kFloat32));
@@ -127,7 +137,8 @@ Result<Values> qlinearConv(Node& n) { // x, x_scale, x_zero, w, w_scale, w_zero,
   DType t = n.dtype(7);
   BEVEL_TRY(GraphExpr zero, n.castTo(n.x(7), kFloat32));
   BEVEL_TRY(y, binaryOp(n, "add", y, zero));
-  BEVEL_TRY(y, n.emit("clip", {y, Node::scalarConstant(kFloat32, double(minValue(t))), Node::scalarConstant(kFloat32, double(maxValue(t)))}));
+  BEVEL_TRY(y, n.emit("clip", {y, Node::scalarConstant(kFloat32, double(minValue(t))),
+                               Node::scalarConstant(kFloat32, double(maxValue(t)))}));
   BEVEL_TRY(y, n.castTo(y, t));
   return Values{n.value(y)};
 }
@@ -143,7 +154,8 @@ Result<Values> convTranspose(Node& n) {
   if (extra.size() != rank) return n.invalid("output_padding does not fit the spatial dimensions");
   std::string mode = n.attrStr("auto_pad", "NOTSET");
   if (shape.size() == rank + 2) shape.erase(shape.begin(), shape.begin() + 2);
-  if (!shape.empty() && shape.size() != rank) return n.invalid("output_shape does not fit the spatial dimensions");
+  if (!shape.empty() && shape.size() != rank)
+    return n.invalid("output_shape does not fit the spatial dimensions");
   bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   if (mode == "VALID") w.pads.assign(2 * rank, 0);
   for (size_t d = 0; d < rank && (same || !shape.empty()); ++d) {
@@ -166,7 +178,10 @@ Result<Values> convTranspose(Node& n) {
 }
 
 std::vector<std::pair<std::string, NodeRef>> poolAttrs(Node& n, const WindowAttrs& w) {
-  return {{"kernel", intList(w.kernel)}, {"strides", intList(w.strides)}, {"dilation", intList(w.dilations)}, {"padding", intList(w.pads)},
+  return {{"kernel", intList(w.kernel)},
+          {"strides", intList(w.strides)},
+          {"dilation", intList(w.dilations)},
+          {"padding", intList(w.pads)},
           {"ceil_mode", intImm(n.attrInt("ceil_mode", 0))}};
 }
 
@@ -238,9 +253,16 @@ Result<Values> globalLp(Node& n) {
 } // namespace
 
 std::vector<Conversion> nnConversions() {
-  return {{"Conv", 1, conv}, {"ConvTranspose", 1, convTranspose}, {"ConvInteger", 10, convInteger}, {"QLinearConv", 10, qlinearConv},
-          {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool}, {"LpPool", 1, lpPool}, {"GlobalAveragePool", 1, globalAverage},
-          {"GlobalMaxPool", 1, globalMax}, {"GlobalLpPool", 1, globalLp}};
+  return {{"Conv", 1, conv},
+          {"ConvTranspose", 1, convTranspose},
+          {"ConvInteger", 10, convInteger},
+          {"QLinearConv", 10, qlinearConv},
+          {"MaxPool", 1, maxPool},
+          {"AveragePool", 1, averagePool},
+          {"LpPool", 1, lpPool},
+          {"GlobalAveragePool", 1, globalAverage},
+          {"GlobalMaxPool", 1, globalMax},
+          {"GlobalLpPool", 1, globalLp}};
 }
 
 } // namespace bevel::onnx

@@ -7,7 +7,8 @@ namespace {
 
 Result<Values> batchNorm(Node& n) {
   BEVEL_CHECK(n.require(5));
-  if (n.attrInt("training_mode", 0) != 0 || (n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.proto.outputs.size() > 1))
+  if (n.attrInt("training_mode", 0) != 0 ||
+      (n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.proto.outputs.size() > 1))
     return n.unsupported("batch normalisation while training");
   if (n.rank(0) < 2) return n.unsupported("an input without channels");
   DType t = n.dtype(0);
@@ -24,7 +25,8 @@ Result<Values> instanceNorm(Node& n) {
   if (n.rank(0) < 2) return n.invalid("an input without channels");
   auto c = asConst(n.shape(0)[1]);
   if (!c) return n.unsupported("a channel count that only the run knows");
-  return n.one("nn.group_norm", n.all(), {{"num_groups", intImm(*c)}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
+  return n.one("nn.group_norm", n.all(),
+               {{"num_groups", intImm(*c)}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
 }
 
 Result<Values> groupNorm(Node& n) {
@@ -40,7 +42,8 @@ Result<Values> groupNorm(Node& n) {
       BEVEL_TRY(e, reshapeTo(n, e, dims({*c})));
       args.set(i, e);
     }
-  return n.one("nn.group_norm", args, {{"num_groups", intImm(groups)}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
+  return n.one("nn.group_norm", args,
+               {{"num_groups", intImm(groups)}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
 }
 
 // Mean and InvStdDev are computed again when they are asked for.
@@ -48,7 +51,8 @@ Result<Values> layerNorm(Node& n) {
   BEVEL_CHECK(n.require(2));
   BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", -1), n.rank(0)));
   double epsilon = n.attrFloat("epsilon", 1e-5);
-  BEVEL_TRY(Values out, n.one("nn.layer_norm", {n.x(0), n.x(1), n.x(2)}, {{"axis", intImm(axis)}, {"epsilon", floatNode(epsilon)}}));
+  BEVEL_TRY(Values out, n.one("nn.layer_norm", {n.x(0), n.x(1), n.x(2)},
+                              {{"axis", intImm(axis)}, {"epsilon", floatNode(epsilon)}}));
   if (n.proto.outputs.size() < 2) return out;
   Ints axes;
   for (size_t d = size_t(axis); d < n.rank(0); ++d) axes.push_back(int64_t(d));
@@ -67,7 +71,9 @@ Result<Values> layerNorm(Node& n) {
 
 Result<Values> rmsNorm(Node& n) {
   BEVEL_CHECK(n.require(2));
-  return n.one("nn.rms_norm", {n.x(0), n.x(1)}, {{"axis", intImm(n.attrInt("axis", -1))}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
+  return n.one(
+      "nn.rms_norm", {n.x(0), n.x(1)},
+      {{"axis", intImm(n.attrInt("axis", -1))}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
 }
 
 Result<Values> lpNorm(Node& n) {
@@ -82,7 +88,9 @@ Result<Values> lpNorm(Node& n) {
     BEVEL_TRY(e, binaryOp(n, "multiply", n.x(0), n.x(0)));
   }
   BEVEL_TRY(e, reduceOver(n, "sum", e, axes, true));
-  if (p == 2) { BEVEL_TRY(e, unaryOp(n, "sqrt", e)); }
+  if (p == 2) {
+    BEVEL_TRY(e, unaryOp(n, "sqrt", e));
+  }
   GraphExpr zero = Node::scalarConstant(n.dtype(0), 0);
   BEVEL_TRY(GraphExpr empty, binaryOp(n, "equal", e, zero));
   BEVEL_TRY(GraphExpr y, binaryOp(n, "divide", n.x(0), e));
@@ -101,7 +109,8 @@ Result<Values> meanVarianceNorm(Node& n) {
   return n.one("divide", {d, v});
 }
 
-// ---- losses: input [N, C, d…], labels [N, d…], optional weights [C] --------------------------------------------------
+// ---- losses: input [N, C, d…], labels [N, d…], optional weights [C]
+// --------------------------------------------------
 
 // -w[label] * logp[label] per element, then the reduction.
 Result<GraphExpr> negativeLikelihood(Node& n, const GraphExpr& logp, size_t weights) {
@@ -110,7 +119,8 @@ Result<GraphExpr> negativeLikelihood(Node& n, const GraphExpr& logp, size_t weig
   bool ignores = n.hasAttr("ignore_index");
   GraphExpr zero = Node::scalarConstant(t, 0), kept;
   if (ignores) {
-    BEVEL_TRY(kept, binaryOp(n, "not_equal", labels, Node::scalarConstant(kInt64, double(n.attrInt("ignore_index", 0)))));
+    BEVEL_TRY(kept, binaryOp(n, "not_equal", labels,
+                             Node::scalarConstant(kInt64, double(n.attrInt("ignore_index", 0)))));
     BEVEL_TRY(labels, n.emit("where", {kept, labels, Node::scalarConstant(kInt64, 0)}));
   }
   BEVEL_TRY(GraphExpr at, unsqueeze(n, labels, {1}));
@@ -123,8 +133,12 @@ Result<GraphExpr> negativeLikelihood(Node& n, const GraphExpr& logp, size_t weig
   } else if (ignores) {
     BEVEL_TRY(w, n.emit("broadcast_to", {Node::scalarConstant(t, 1), Node::shapeArg(shapeOfExpr(labels))}));
   }
-  if (ignores) { BEVEL_TRY(w, n.emit("where", {kept, w, zero})); }
-  if (w) { BEVEL_TRY(e, binaryOp(n, "multiply", e, w)); }
+  if (ignores) {
+    BEVEL_TRY(w, n.emit("where", {kept, w, zero}));
+  }
+  if (w) {
+    BEVEL_TRY(e, binaryOp(n, "multiply", e, w));
+  }
   std::string reduction = n.attrStr("reduction", "mean");
   if (reduction == "none") return e;
   if (reduction == "sum") return reduceOver(n, "sum", e, std::nullopt, false);
@@ -149,9 +163,14 @@ Result<Values> crossEntropy(Node& n) {
 } // namespace
 
 std::vector<Conversion> normConversions() {
-  return {{"BatchNormalization", 1, batchNorm}, {"InstanceNormalization", 1, instanceNorm}, {"GroupNormalization", 18, groupNorm},
-          {"LayerNormalization", 17, layerNorm}, {"RMSNormalization", 23, rmsNorm}, {"LpNormalization", 1, lpNorm},
-          {"MeanVarianceNormalization", 9, meanVarianceNorm}, {"NegativeLogLikelihoodLoss", 12, nllLoss},
+  return {{"BatchNormalization", 1, batchNorm},
+          {"InstanceNormalization", 1, instanceNorm},
+          {"GroupNormalization", 18, groupNorm},
+          {"LayerNormalization", 17, layerNorm},
+          {"RMSNormalization", 23, rmsNorm},
+          {"LpNormalization", 1, lpNorm},
+          {"MeanVarianceNormalization", 9, meanVarianceNorm},
+          {"NegativeLogLikelihoodLoss", 12, nllLoss},
           {"SoftmaxCrossEntropyLoss", 12, crossEntropy}};
 }
 

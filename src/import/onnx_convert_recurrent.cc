@@ -27,32 +27,51 @@ Result<GraphExpr> ofDirection(Node& n, const GraphExpr& e, int64_t d) {
 
 Result<Inputs> readInputs(Node& n, const Layer& layer) {
   BEVEL_CHECK(n.require(3));
-  if (n.rank(0) != 3 || n.rank(1) != 3 || n.rank(2) != 3) return n.invalid("inputs of three dimensions are expected");
+  if (n.rank(0) != 3 || n.rank(1) != 3 || n.rank(2) != 3)
+    return n.invalid("inputs of three dimensions are expected");
   auto directions = asConst(n.shape(2)[0]), hidden = asConst(n.shape(2)[2]);
   if (!directions || !hidden) return n.unsupported("weights whose shape only the run knows");
-  Inputs in{n.x(0), n.x(1), n.x(2), n.has(3) ? n.x(3) : nullptr, n.has(4) ? n.x(4) : nullptr, n.has(5) ? n.x(5) : nullptr, nullptr, nullptr,
-            nullptr, nullptr, *hidden, *directions};
+  Inputs in{n.x(0),
+            n.x(1),
+            n.x(2),
+            n.has(3) ? n.x(3) : nullptr,
+            n.has(4) ? n.x(4) : nullptr,
+            n.has(5) ? n.x(5) : nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr,
+            *hidden,
+            *directions};
   bool batchFirst = n.attrInt("layout", 0) != 0;
   if (batchFirst) {
     BEVEL_TRY(in.x, permute(n, in.x, {1, 0, 2}));
-    if (in.h0) { BEVEL_TRY(in.h0, permute(n, in.h0, {1, 0, 2})); }
+    if (in.h0) {
+      BEVEL_TRY(in.h0, permute(n, in.h0, {1, 0, 2}));
+    }
   }
   in.steps = shapeOfExpr(in.x)[0];
   in.batch = shapeOfExpr(in.x)[1];
   if (layer.gates == 4) {
     if (n.has(6)) in.c0 = n.x(6);
     if (n.has(7)) in.p = n.x(7);
-    if (batchFirst && in.c0) { BEVEL_TRY(in.c0, permute(n, in.c0, {1, 0, 2})); }
+    if (batchFirst && in.c0) {
+      BEVEL_TRY(in.c0, permute(n, in.c0, {1, 0, 2}));
+    }
   }
   std::string direction = n.attrStr("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") return n.invalid("unknown direction " + direction);
-  if (in.directions != (direction == "bidirectional" ? 2 : 1)) return n.invalid("the weights have another number of directions");
-  if (n.hasAttr("hidden_size") && n.attrInt("hidden_size", 0) != in.hidden) return n.invalid("hidden_size differs from the weights' shape");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    return n.invalid("unknown direction " + direction);
+  if (in.directions != (direction == "bidirectional" ? 2 : 1))
+    return n.invalid("the weights have another number of directions");
+  if (n.hasAttr("hidden_size") && n.attrInt("hidden_size", 0) != in.hidden)
+    return n.invalid("hidden_size differs from the weights' shape");
   return in;
 }
 
 // x Wᵀ + Wb (+ Rb where the recurrence adds nothing else): [T, B, gates*H].
-Result<GraphExpr> projections(Node& n, const Inputs& in, int64_t d, int64_t gates, bool innerBias, GraphExpr& recurrentBias) {
+Result<GraphExpr> projections(Node& n, const Inputs& in, int64_t d, int64_t gates, bool innerBias,
+                              GraphExpr& recurrentBias) {
   BEVEL_TRY(GraphExpr w, ofDirection(n, in.w, d));
   BEVEL_TRY(w, permute(n, w, {1, 0}));
   BEVEL_TRY(GraphExpr xp, binaryOp(n, "matmul", in.x, w));
@@ -64,7 +83,8 @@ Result<GraphExpr> projections(Node& n, const Inputs& in, int64_t d, int64_t gate
   if (innerBias) { // the last gate's recurrent bias goes inside
     BEVEL_TRY(recurrentBias, sliceAxis(n, rb, 0, intImm(2 * in.hidden), intImm(size)));
     BEVEL_TRY(GraphExpr front, sliceAxis(n, rb, 0, intImm(0), intImm(2 * in.hidden)));
-    BEVEL_TRY(GraphExpr zeros, n.emit("broadcast_to", {Node::scalarConstant(dtypeOfExpr(rb), 0), Node::shapeArg(dims({in.hidden}))}));
+    BEVEL_TRY(GraphExpr zeros, n.emit("broadcast_to", {Node::scalarConstant(dtypeOfExpr(rb), 0),
+                                                       Node::shapeArg(dims({in.hidden}))}));
     BEVEL_TRY(rb, n.emit("concat", {front, zeros}, {{"axis", intImm(0)}}));
   }
   BEVEL_TRY(b, binaryOp(n, "add", wb, rb));
@@ -73,10 +93,12 @@ Result<GraphExpr> projections(Node& n, const Inputs& in, int64_t d, int64_t gate
 
 Result<GraphExpr> initialState(Node& n, const Inputs& in, const GraphExpr& given, int64_t d) {
   if (given) return ofDirection(n, given, d);
-  return n.emit("broadcast_to", {Node::scalarConstant(dtypeOfExpr(in.x), 0), Node::shapeArg({in.batch, intImm(in.hidden)})});
+  return n.emit("broadcast_to",
+                {Node::scalarConstant(dtypeOfExpr(in.x), 0), Node::shapeArg({in.batch, intImm(in.hidden)})});
 }
 
-std::vector<std::pair<std::string, NodeRef>> recurrentAttrs(Node& n, const Layer& layer, int64_t d, bool reverse) {
+std::vector<std::pair<std::string, NodeRef>> recurrentAttrs(Node& n, const Layer& layer, int64_t d,
+                                                            bool reverse) {
   const AttributeProto* a = n.attr("activations");
   std::string names;
   for (size_t k = 0; k < layer.functions; ++k) {
@@ -86,25 +108,30 @@ std::vector<std::pair<std::string, NodeRef>> recurrentAttrs(Node& n, const Layer
   auto part = [&](const char* name) {
     Array<NodeRef> items;
     std::vector<double> all = n.attrFloats(name);
-    for (size_t k = 0; k < layer.functions && size_t(d) * layer.functions + k < all.size(); ++k) items.push_back(floatNode(all[size_t(d) * layer.functions + k]));
+    for (size_t k = 0; k < layer.functions && size_t(d) * layer.functions + k < all.size(); ++k)
+      items.push_back(floatNode(all[size_t(d) * layer.functions + k]));
     return items;
   };
-  std::vector<std::pair<std::string, NodeRef>> attrs = {{"activations", str(names)}, {"reverse", intImm(reverse)}};
+  std::vector<std::pair<std::string, NodeRef>> attrs = {{"activations", str(names)},
+                                                        {"reverse", intImm(reverse)}};
   if (auto alpha = part("activation_alpha"); !alpha.empty()) attrs.emplace_back("alpha", list(alpha));
   if (auto beta = part("activation_beta"); !beta.empty()) attrs.emplace_back("beta", list(beta));
   if (n.hasAttr("clip")) attrs.emplace_back("clip", floatNode(n.attrFloat("clip", 0)));
   if (layer.gates == 4 && n.attrInt("input_forget", 0)) attrs.emplace_back("input_forget", intImm(1));
-  if (layer.gates == 3 && n.attrInt("linear_before_reset", 0)) attrs.emplace_back("linear_before_reset", intImm(1));
+  if (layer.gates == 3 && n.attrInt("linear_before_reset", 0))
+    attrs.emplace_back("linear_before_reset", intImm(1));
   return attrs;
 }
 
 Status checkActivations(Node& n, const Layer& layer, int64_t directions) {
   const AttributeProto* a = n.attr("activations");
   if (!a) return {};
-  if (a->strings.size() != layer.functions * size_t(directions)) return n.invalid("wrong number of activations");
+  if (a->strings.size() != layer.functions * size_t(directions))
+    return n.invalid("wrong number of activations");
   for (const std::string& s : a->strings) {
     bool known = false;
-    for (const char* name : {"Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"})
+    for (const char* name : {"Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu",
+                             "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"})
       known |= s == name;
     if (!known) return n.unsupported("activation " + s);
   }
@@ -122,8 +149,12 @@ Result<Values> stacked(Node& n, const std::vector<Values>& perDirection) {
       parts.push_back(e);
     }
     GraphExpr e = parts[0];
-    if (parts.size() > 1) { BEVEL_TRY(e, n.emit("concat", parts, {{"axis", intImm(k == 0 ? 1 : 0)}})); }
-    if (batchFirst) { BEVEL_TRY(e, permute(n, e, k == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2})); }
+    if (parts.size() > 1) {
+      BEVEL_TRY(e, n.emit("concat", parts, {{"axis", intImm(k == 0 ? 1 : 0)}}));
+    }
+    if (batchFirst) {
+      BEVEL_TRY(e, permute(n, e, k == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2}));
+    }
     out.push_back(n.value(e));
   }
   return out;
@@ -135,7 +166,8 @@ Result<Values> recurrent(Node& n, const Layer& layer) {
   std::vector<Values> results;
   std::string direction = n.attrStr("direction", "forward");
   for (int64_t d = 0; d < in.directions; ++d) {
-    bool reverse = direction == "reverse" || d == 1, innerBias = layer.gates == 3 && n.attrInt("linear_before_reset", 0) != 0;
+    bool reverse = direction == "reverse" || d == 1,
+         innerBias = layer.gates == 3 && n.attrInt("linear_before_reset", 0) != 0;
     GraphExpr recurrentBias = absent(), lengths = absent();
     BEVEL_TRY(GraphExpr xp, projections(n, in, d, layer.gates, innerBias, recurrentBias));
     BEVEL_TRY(GraphExpr r, ofDirection(n, in.r, d));
@@ -144,12 +176,16 @@ Result<Values> recurrent(Node& n, const Layer& layer) {
     if (layer.gates == 4) {
       BEVEL_TRY(GraphExpr c0, initialState(n, in, in.c0, d));
       GraphExpr p = absent();
-      if (in.p) { BEVEL_TRY(p, ofDirection(n, in.p, d)); }
+      if (in.p) {
+        BEVEL_TRY(p, ofDirection(n, in.p, d));
+      }
       args.push_back(c0);
       args.push_back(p);
     }
     if (layer.gates == 3) args.push_back(recurrentBias);
-    if (in.lengths) { BEVEL_TRY(lengths, n.castTo(in.lengths, kInt64)); }
+    if (in.lengths) {
+      BEVEL_TRY(lengths, n.castTo(in.lengths, kInt64));
+    }
     args.push_back(lengths);
     BEVEL_TRY(GraphExpr tuple, n.emit(layer.op, args, dict(recurrentAttrs(n, layer, d, reverse))));
     BEVEL_TRY(Values fields, n.fields(tuple));
@@ -158,9 +194,15 @@ Result<Values> recurrent(Node& n, const Layer& layer) {
   return stacked(n, results);
 }
 
-Result<Values> lstm(Node& n) { return recurrent(n, {"nn.lstm", 4, 3, {"Sigmoid", "Tanh", "Tanh"}}); }
-Result<Values> gru(Node& n) { return recurrent(n, {"nn.gru", 3, 2, {"Sigmoid", "Tanh"}}); }
-Result<Values> rnn(Node& n) { return recurrent(n, {"nn.rnn", 1, 1, {"Tanh"}}); }
+Result<Values> lstm(Node& n) {
+  return recurrent(n, {"nn.lstm", 4, 3, {"Sigmoid", "Tanh", "Tanh"}});
+}
+Result<Values> gru(Node& n) {
+  return recurrent(n, {"nn.gru", 3, 2, {"Sigmoid", "Tanh"}});
+}
+Result<Values> rnn(Node& n) {
+  return recurrent(n, {"nn.rnn", 1, 1, {"Tanh"}});
+}
 
 } // namespace
 

@@ -11,7 +11,7 @@ namespace {
 struct Domain {
   std::optional<Ints> axes; // nothing: all
   bool keep;
-  bool noop;               // nothing is reduced
+  bool noop;                // nothing is reduced
   Array<Expr> unknown = {}; // axes that only the run knows
 };
 
@@ -23,7 +23,8 @@ Result<Domain> domainOf(Node& n) {
     BEVEL_TRY(d.unknown, n.ints(1));
     return d;
   }
-  if (empty) return Domain{std::nullopt, n.attrInt("keepdims", 1) != 0, n.attrInt("noop_with_empty_axes", 0) != 0};
+  if (empty)
+    return Domain{std::nullopt, n.attrInt("keepdims", 1) != 0, n.attrInt("noop_with_empty_axes", 0) != 0};
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   Domain d{axes, n.attrInt("keepdims", 1) != 0, false};
   if (!axes || axes->empty()) {
@@ -94,12 +95,15 @@ Result<Values> logSumExp(Node& n) {
   BEVEL_TRY(e, reduced(n, "sum", e, keep));
   BEVEL_TRY(e, unaryOp(n, "log", e));
   BEVEL_TRY(e, binaryOp(n, "add", e, top));
-  if (!d.keep) { BEVEL_TRY(e, reduced(n, "max", e, d)); }
+  if (!d.keep) {
+    BEVEL_TRY(e, reduced(n, "max", e, d));
+  }
   BEVEL_TRY(e, n.castTo(e, t));
   return Values{n.value(e)};
 }
 
-// ---- einsum ----------------------------------------------------------------------------------------------------------
+// ---- einsum
+// ----------------------------------------------------------------------------------------------------------
 
 // Letters of one operand; "..." becomes digits for its axes, aligned at the right.
 Result<std::string> labelsOf(Node& n, std::string term, size_t rank, size_t ellipsisRank) {
@@ -140,12 +144,16 @@ Result<GraphExpr> arrange(Node& n, GraphExpr e, const std::string& labels, const
   Ints axes, missing;
   for (size_t k = 0; k < order.size(); ++k) {
     size_t at = labels.find(order[k]);
-    if (at == std::string::npos) missing.push_back(int64_t(k));
-    else axes.push_back(int64_t(at));
+    if (at == std::string::npos)
+      missing.push_back(int64_t(k));
+    else
+      axes.push_back(int64_t(at));
   }
   bool sorted = true;
   for (size_t k = 0; k < axes.size(); ++k) sorted = sorted && axes[k] == int64_t(k);
-  if (!sorted) { BEVEL_TRY(e, permute(n, e, axes)); }
+  if (!sorted) {
+    BEVEL_TRY(e, permute(n, e, axes));
+  }
   return unsqueeze(n, e, missing);
 }
 
@@ -153,16 +161,20 @@ Result<GraphExpr> sumAway(Node& n, GraphExpr e, std::string& labels, const std::
   Ints axes;
   std::string left;
   for (size_t i = 0; i < labels.size(); ++i)
-    if (keep.find(labels[i]) == std::string::npos) axes.push_back(int64_t(i));
-    else left += labels[i];
+    if (keep.find(labels[i]) == std::string::npos)
+      axes.push_back(int64_t(i));
+    else
+      left += labels[i];
   labels = left;
   return axes.empty() ? Result<GraphExpr>(e) : reduceOver(n, "sum", e, axes, false);
 }
 
 // Two operands as a batched matrix product: batch, rows, columns and contracted letters.
-Result<GraphExpr> contract(Node& n, GraphExpr a, std::string la, GraphExpr b, std::string lb, const std::string& keep, std::string& out) {
+Result<GraphExpr> contract(Node& n, GraphExpr a, std::string la, GraphExpr b, std::string lb,
+                           const std::string& keep, std::string& out) {
   std::string batch, rows, columns, inner;
-  for (char c : la) (lb.find(c) == std::string::npos ? rows : keep.find(c) == std::string::npos ? inner : batch) += c;
+  for (char c : la)
+    (lb.find(c) == std::string::npos ? rows : keep.find(c) == std::string::npos ? inner : batch) += c;
   for (char c : lb)
     if (la.find(c) == std::string::npos) columns += c;
   BEVEL_TRY(a, arrange(n, a, la, batch + rows + inner));
@@ -195,12 +207,15 @@ Result<Values> einsum(Node& n) {
   std::string left = equation.substr(0, arrow);
   std::vector<std::string> terms(1);
   for (char c : left)
-    if (c == ',') terms.emplace_back();
-    else terms.back() += c;
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
   if (terms.size() != n.size()) return n.invalid("the equation has another number of operands");
   size_t ellipsis = 0;
   for (size_t i = 0; i < terms.size(); ++i)
-    if (terms[i].find("...") != std::string::npos && n.rank(i) + 3 >= terms[i].size()) ellipsis = std::max(ellipsis, n.rank(i) + 3 - terms[i].size());
+    if (terms[i].find("...") != std::string::npos && n.rank(i) + 3 >= terms[i].size())
+      ellipsis = std::max(ellipsis, n.rank(i) + 3 - terms[i].size());
   if (ellipsis > 9) return n.unsupported("an ellipsis of more than nine axes");
   std::string digits, all, result;
   for (size_t i = 0; i < ellipsis; ++i) digits += char('0' + i);
@@ -208,20 +223,23 @@ Result<Values> einsum(Node& n) {
   for (size_t i = 0; i < terms.size(); ++i) {
     BEVEL_TRY(std::string l, labelsOf(n, terms[i], n.rank(i), ellipsis));
     for (char c : l)
-      if (!std::isalnum(static_cast<unsigned char>(c))) return n.invalid("the equation has a character that is no letter");
+      if (!std::isalnum(static_cast<unsigned char>(c)))
+        return n.invalid("the equation has a character that is no letter");
     labels.push_back(l);
     all += l;
   }
   if (arrow == std::string::npos) {
     result = digits;
     for (char c = 'A'; c <= 'z'; ++c)
-      if (std::isalpha(static_cast<unsigned char>(c)) && std::count(all.begin(), all.end(), c) == 1) result += c;
+      if (std::isalpha(static_cast<unsigned char>(c)) && std::count(all.begin(), all.end(), c) == 1)
+        result += c;
   } else {
     result = equation.substr(arrow + 2);
     if (size_t dots = result.find("..."); dots != std::string::npos) result.replace(dots, 3, digits);
   }
   for (char c : result)
-    if (all.find(c) == std::string::npos || std::count(result.begin(), result.end(), c) != 1) return n.invalid("the result of the equation is malformed");
+    if (all.find(c) == std::string::npos || std::count(result.begin(), result.end(), c) != 1)
+      return n.invalid("the result of the equation is malformed");
   GraphExpr y = n.x(0);
   std::string ly = labels[0];
   BEVEL_TRY(y, diagonal(n, y, ly));
@@ -245,9 +263,12 @@ Result<Values> einsum(Node& n) {
 } // namespace
 
 std::vector<Conversion> reduceConversions() {
-  return {{"ReduceSum", 1, plain<0>}, {"ReduceProd", 1, plain<1>}, {"ReduceMax", 1, plain<2>}, {"ReduceMin", 1, plain<3>},
-          {"ReduceMean", 1, plain<4>}, {"ReduceSumSquare", 1, sumSquare}, {"ReduceL1", 1, l1}, {"ReduceL2", 1, l2},
-          {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp}, {"Einsum", 12, einsum}};
+  return {{"ReduceSum", 1, plain<0>},  {"ReduceProd", 1, plain<1>},
+          {"ReduceMax", 1, plain<2>},  {"ReduceMin", 1, plain<3>},
+          {"ReduceMean", 1, plain<4>}, {"ReduceSumSquare", 1, sumSquare},
+          {"ReduceL1", 1, l1},         {"ReduceL2", 1, l2},
+          {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
+          {"Einsum", 12, einsum}};
 }
 
 } // namespace bevel::onnx

@@ -10,9 +10,9 @@ namespace {
 
 struct Plan {
   Ints axes;
-  Array<Expr> extents;                 // parallel to axes
-  std::vector<double> scales;          // given and constant: parallel to axes
-  GraphExpr scaleTensor, roi;          // of the run, or null
+  Array<Expr> extents;        // parallel to axes
+  std::vector<double> scales; // given and constant: parallel to axes
+  GraphExpr scaleTensor, roi; // of the run, or null
 };
 
 // floor(extent * scale), exactly where the scale is a constant.
@@ -23,9 +23,12 @@ Result<Array<Expr>> scaledExtents(Node& n, size_t input, const Plan& p) {
     const Expr& in = n.shape(0)[size_t(p.axes[k])];
     auto c = asConst(in);
     if (!(p.scales[k] > 0 && p.scales[k] < 1e6)) return n.invalid("a scale is out of range");
-    if (c) out.push_back(intImm(int64_t(std::floor(double(*c) * p.scales[k]))));
-    else if (p.scales[k] == std::floor(p.scales[k])) out.push_back(n.analyzer().simplify(in * int64_t(p.scales[k])));
-    else exact = false;
+    if (c)
+      out.push_back(intImm(int64_t(std::floor(double(*c) * p.scales[k]))));
+    else if (p.scales[k] == std::floor(p.scales[k]))
+      out.push_back(n.analyzer().simplify(in * int64_t(p.scales[k])));
+    else
+      exact = false;
   }
   if (exact) return out;
   Array<Expr> extents;
@@ -58,13 +61,15 @@ Status keepAspect(Node& n, Plan& p) {
 }
 
 Status constantScales(Node& n, size_t input, Plan& p) {
-  if (!n.has(input) || !n.inputs[input]->type.is<TensorTypeNode>()) return n.invalid("the scales are missing");
+  if (!n.has(input) || !n.inputs[input]->type.is<TensorTypeNode>())
+    return n.invalid("the scales are missing");
   if (n.rank(input) != 1) return n.invalid("the scales must be a vector");
   auto count = asConst(n.shape(input)[0]);
   if (!count || size_t(*count) != p.axes.size()) return n.invalid("one scale an axis is needed");
   if (Tensor t = n.constant(input))
     for (int64_t k = 0; k < t->size(); ++k) p.scales.push_back(t->asDouble(k));
-  else p.scaleTensor = n.x(input);
+  else
+    p.scaleTensor = n.x(input);
   return {};
 }
 
@@ -81,19 +86,27 @@ Result<Values> resample(Node& n, const Plan& p, const std::string& transform, co
   GraphExpr e = n.x(0);
   for (size_t k = 0; k < p.axes.size(); ++k) {
     const Expr& in = n.shape(0)[size_t(p.axes[k])];
-    bool same = provedEqual(n.analyzer(), in, p.extents[k]) && !p.scaleTensor && (p.scales.empty() || p.scales[k] == 1) && transform != "tf_crop_and_resize";
+    bool same = provedEqual(n.analyzer(), in, p.extents[k]) && !p.scaleTensor &&
+                (p.scales.empty() || p.scales[k] == 1) && transform != "tf_crop_and_resize";
     if (same) continue;
     GraphExpr scale = absent(), roi = absent();
-    if (p.scaleTensor) { BEVEL_TRY(scale, element(n, p.scaleTensor, {int64_t(k)})); }
+    if (p.scaleTensor) {
+      BEVEL_TRY(scale, element(n, p.scaleTensor, {int64_t(k)}));
+    }
     if (transform == "tf_crop_and_resize") {
       if (!p.roi) return n.invalid("the region of interest is missing");
       BEVEL_TRY(roi, element(n, p.roi, {int64_t(k), int64_t(k + p.axes.size())}));
       if (!dtypeOfExpr(roi).isFloat()) return n.invalid("the region of interest must be floats");
     }
     std::vector<std::pair<std::string, NodeRef>> attrs = {
-        {"axis", intImm(p.axes[k])}, {"mode", str(mode)}, {"coordinate_transformation_mode", str(transform)}, {"nearest_mode", str(nearest)},
-        {"cubic_coeff_a", floatNode(n.attrFloat("cubic_coeff_a", -0.75))}, {"exclude_outside", intImm(n.attrInt("exclude_outside", 0))},
-        {"extrapolation_value", floatNode(n.attrFloat("extrapolation_value", 0))}, {"antialias", intImm(n.attrInt("antialias", 0))}};
+        {"axis", intImm(p.axes[k])},
+        {"mode", str(mode)},
+        {"coordinate_transformation_mode", str(transform)},
+        {"nearest_mode", str(nearest)},
+        {"cubic_coeff_a", floatNode(n.attrFloat("cubic_coeff_a", -0.75))},
+        {"exclude_outside", intImm(n.attrInt("exclude_outside", 0))},
+        {"extrapolation_value", floatNode(n.attrFloat("extrapolation_value", 0))},
+        {"antialias", intImm(n.attrInt("antialias", 0))}};
     if (!p.scales.empty()) attrs.emplace_back("scale", floatNode(p.scales[k]));
     BEVEL_TRY(e, n.emit("image.resize_axis", {e, Node::shapeArg({p.extents[k]}), scale, roi}, dict(attrs)));
   }
@@ -112,7 +125,9 @@ Result<Values> resize11(Node& n) { // x, roi, scales, sizes
   Plan p = allAxes(n);
   if (n.hasAttr("axes")) {
     p.axes = n.attrInts("axes");
-    for (int64_t& a : p.axes) { BEVEL_TRY(a, axisOf(n, a, n.rank(0))); }
+    for (int64_t& a : p.axes) {
+      BEVEL_TRY(a, axisOf(n, a, n.rank(0)));
+    }
   }
   if (n.has(1)) p.roi = n.x(1);
   bool sizes = n.has(3), emptyScales = !n.has(2) || (n.rank(2) == 1 && isConst(n.shape(2)[0], 0));
@@ -120,12 +135,14 @@ Result<Values> resize11(Node& n) { // x, roi, scales, sizes
     BEVEL_TRY(p.extents, n.ints(3));
     if (p.extents.size() != p.axes.size()) return n.invalid("one size an axis is needed");
     BEVEL_CHECK(keepAspect(n, p));
-  } else if (emptyScales) return n.invalid("neither scales nor sizes are given");
+  } else if (emptyScales)
+    return n.invalid("neither scales nor sizes are given");
   else {
     BEVEL_CHECK(constantScales(n, 2, p));
     BEVEL_TRY(p.extents, scaledExtents(n, 2, p));
   }
-  return resample(n, p, n.attrStr("coordinate_transformation_mode", "half_pixel"), n.attrStr("nearest_mode", "round_prefer_floor"));
+  return resample(n, p, n.attrStr("coordinate_transformation_mode", "half_pixel"),
+                  n.attrStr("nearest_mode", "round_prefer_floor"));
 }
 
 // Before opset 11 coordinates are divided by the scale, and nearest is the element below.
@@ -149,7 +166,10 @@ Result<Values> upsample7(Node& n) {
 } // namespace
 
 std::vector<Conversion> resizeConversions() {
-  return {{"Resize", 10, resize10}, {"Resize", 11, resize11}, {"Upsample", 7, upsample7}, {"Upsample", 9, resize10}};
+  return {{"Resize", 10, resize10},
+          {"Resize", 11, resize11},
+          {"Upsample", 7, upsample7},
+          {"Upsample", 9, resize10}};
 }
 
 } // namespace bevel::onnx

@@ -9,7 +9,9 @@ namespace {
 
 Result<Values> topkOf(Node& n, const Array<Expr>& k) {
   if (k.size() != 1) return n.invalid("k must be a scalar");
-  BEVEL_TRY(GraphExpr both, n.emit("topk", {n.x(0), Node::shapeArg(k)}, {{"axis", intImm(n.attrInt("axis", -1))}, {"largest", intImm(n.attrInt("largest", 1))}}));
+  BEVEL_TRY(GraphExpr both,
+            n.emit("topk", {n.x(0), Node::shapeArg(k)},
+                   {{"axis", intImm(n.attrInt("axis", -1))}, {"largest", intImm(n.attrInt("largest", 1))}}));
   return n.fields(both);
 }
 Result<Values> topk1(Node& n) {
@@ -68,7 +70,8 @@ Result<Values> window(Node& n, double a0, double a1, double a2) {
   auto t = dtypeOf(int32_t(n.attrInt("output_datatype", 1)));
   if (!t || t->isString()) return n.unsupported("the output type");
   DType real = DType::Float(64);
-  BEVEL_TRY(GraphExpr i, n.emit("arange", {Node::scalarConstant(real, 0), Node::scalarConstant(real, 1), Node::shapeArg(size)}));
+  BEVEL_TRY(GraphExpr i, n.emit("arange", {Node::scalarConstant(real, 0), Node::scalarConstant(real, 1),
+                                           Node::shapeArg(size)}));
   Expr divisor = n.attrInt("periodic", 1) ? size[0] : size[0] - 1;
   BEVEL_TRY(GraphExpr d, n.emit("shape_to_tensor", {Node::shapeArg({divisor})}));
   BEVEL_TRY(d, n.castTo(d, real));
@@ -86,14 +89,26 @@ Result<Values> window(Node& n, double a0, double a1, double a2) {
   BEVEL_TRY(y, n.castTo(y, *t));
   return Values{n.value(y)};
 }
-Result<Values> hann(Node& n) { return window(n, 0.5, 0.5, 0); }
-Result<Values> hamming(Node& n) { return window(n, 25.0 / 46, 1 - 25.0 / 46, 0); }
-Result<Values> blackman(Node& n) { return window(n, 0.42, 0.5, 0.08); }
+Result<Values> hann(Node& n) {
+  return window(n, 0.5, 0.5, 0);
+}
+Result<Values> hamming(Node& n) {
+  return window(n, 25.0 / 46, 1 - 25.0 / 46, 0);
+}
+Result<Values> blackman(Node& n) {
+  return window(n, 0.42, 0.5, 0.08);
+}
 
 } // namespace
 
 std::vector<Conversion> selectionConversions() {
-  return {{"TopK", 1, topk1}, {"TopK", 10, topk10}, {"NonZero", 9, nonZero}, {"Compress", 9, compress}, {"BitCast", 26, bitCast}, {"HannWindow", 17, hann}, {"HammingWindow", 17, hamming},
+  return {{"TopK", 1, topk1},
+          {"TopK", 10, topk10},
+          {"NonZero", 9, nonZero},
+          {"Compress", 9, compress},
+          {"BitCast", 26, bitCast},
+          {"HannWindow", 17, hann},
+          {"HammingWindow", 17, hamming},
           {"BlackmanWindow", 17, blackman}};
 }
 

@@ -16,11 +16,15 @@ Result<Values> constant(Node& n) {
   }
   auto give = [&](Ref<TensorObject> t) { return Values{n.value(make<const ConstantNode>(Tensor(t)))}; };
   if (const AttributeProto* a = n.attr("value_int")) return give(TensorObject::of(kInt64, {}, Ints{a->i}));
-  if (const AttributeProto* a = n.attr("value_ints")) return give(TensorObject::of(kInt64, {int64_t(a->ints.size())}, a->ints));
-  if (const AttributeProto* a = n.attr("value_float")) return give(TensorObject::of(kFloat32, {}, std::vector<float>{a->f}));
-  if (const AttributeProto* a = n.attr("value_floats")) return give(TensorObject::of(kFloat32, {int64_t(a->floats.size())}, a->floats));
+  if (const AttributeProto* a = n.attr("value_ints"))
+    return give(TensorObject::of(kInt64, {int64_t(a->ints.size())}, a->ints));
+  if (const AttributeProto* a = n.attr("value_float"))
+    return give(TensorObject::of(kFloat32, {}, std::vector<float>{a->f}));
+  if (const AttributeProto* a = n.attr("value_floats"))
+    return give(TensorObject::of(kFloat32, {int64_t(a->floats.size())}, a->floats));
   if (const AttributeProto* a = n.attr("value_string")) return give(TensorObject::ofStrings({}, {a->s}));
-  if (const AttributeProto* a = n.attr("value_strings")) return give(TensorObject::ofStrings({int64_t(a->strings.size())}, a->strings));
+  if (const AttributeProto* a = n.attr("value_strings"))
+    return give(TensorObject::ofStrings({int64_t(a->strings.size())}, a->strings));
   return n.invalid("the constant has no value");
 }
 
@@ -31,9 +35,12 @@ Result<Values> constantOfShape(Node& n) {
     BEVEL_TRY(Tensor t, n.importer.source().decode(*a->t));
     if (t->size() != 1) return n.invalid("the value must have one element");
     auto scalar = TensorObject::zeros(t->dtype, {});
-    if (t->dtype.isFloat()) scalar->setDouble(0, t->asDouble(0));
-    else if (t->dtype.isString()) scalar->strings[0] = t->strings[0];
-    else scalar->setInt(0, t->asInt(0));
+    if (t->dtype.isFloat())
+      scalar->setDouble(0, t->asDouble(0));
+    else if (t->dtype.isString())
+      scalar->strings[0] = t->strings[0];
+    else
+      scalar->setInt(0, t->asInt(0));
     value = make<const ConstantNode>(Tensor(scalar));
   }
   return n.one("broadcast_to", {value, Node::shapeArg(shape)});
@@ -64,9 +71,12 @@ Result<Values> reshapeWith(Node& n, Array<Expr> target, bool allowZero) {
       if (i >= from.size()) return n.invalid("a dimension of 0 copies one that the input does not have");
       target.set(i, from[i]);
       copied = copied * from[i];
-    } else if (c && *c == -1) unknown = true;
-    else if (c && *c < -1) return n.invalid(fmt::format("dimension {} is negative", *c));
-    else others = others * target[i];
+    } else if (c && *c == -1)
+      unknown = true;
+    else if (c && *c < -1)
+      return n.invalid(fmt::format("dimension {} is negative", *c));
+    else
+      others = others * target[i];
   }
   // -1 beside copied dimensions: leave those out of the division, so that an empty one divides nothing.
   if (unknown && !isConst(copied, 1)) {
@@ -86,7 +96,8 @@ Result<Values> reshape1(Node& n) {
   BEVEL_CHECK(n.require(1));
   return reshapeWith(n, dims(n.attrInts("shape")), false);
 }
-// A target that only the run knows may hold 0 and -1: they are resolved by expressions, and the dimensions named.
+// A target that only the run knows may hold 0 and -1: they are resolved by expressions, and the dimensions
+// named.
 Result<Values> reshapeUnknown(Node& n, const Array<Expr>& target, bool allowZero) {
   const Array<Expr>& from = n.shape(0);
   Expr total = product(n.analyzer(), from), others = intImm(1);
@@ -117,7 +128,8 @@ Result<Values> flatten(Node& n) {
   int64_t axis = n.attrInt("axis", 1), rank = int64_t(n.rank(0));
   if (axis < -rank || axis > rank) return n.invalid("the axis is out of range");
   if (axis < 0) axis += rank;
-  Array<Expr> to = {product(n.analyzer(), n.shape(0), 0, size_t(axis)), product(n.analyzer(), n.shape(0), size_t(axis))};
+  Array<Expr> to = {product(n.analyzer(), n.shape(0), 0, size_t(axis)),
+                    product(n.analyzer(), n.shape(0), size_t(axis))};
   return n.one("reshape", {n.x(0), Node::shapeArg(to)});
 }
 
@@ -128,7 +140,9 @@ Expr isAmong(const Array<Expr>& axes, int64_t d, int64_t rank) {
   return among;
 }
 
-bool unknownAxes(Node& n) { return !n.hasAttr("axes") && n.has(1) && !n.constInts(1); }
+bool unknownAxes(Node& n) {
+  return !n.hasAttr("axes") && n.has(1) && !n.constInts(1);
+}
 
 // The axes of the input that are not among the values, in order.
 Result<Values> squeezeAt(Node& n) {
@@ -156,7 +170,8 @@ Result<Values> unsqueezeAt(Node& n) {
   Expr before = intImm(0);
   for (int64_t d = 0; d < rank; ++d) {
     Expr fresh = isAmong(axes, d, rank), extent = intImm(1);
-    for (size_t k = 0; k < n.rank(0); ++k) extent = select(eq(before, intImm(int64_t(k))), n.shape(0)[k], extent);
+    for (size_t k = 0; k < n.rank(0); ++k)
+      extent = select(eq(before, intImm(int64_t(k))), n.shape(0)[k], extent);
     shape.push_back(n.analyzer().simplify(select(fresh, intImm(1), extent)));
     before = before + castTo(kInt64, logicalNot(fresh));
   }
@@ -203,12 +218,17 @@ Result<Values> identity(Node& n) {
 // In inference a Dropout passes its input on; the mask is all true.
 Result<Values> dropout(Node& n) {
   BEVEL_CHECK(n.require(1));
-  auto training = n.has(2) ? n.scalar(2) : std::optional<double>(n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.opset < 1 ? 1.0 : 0.0);
+  auto training =
+      n.has(2)
+          ? n.scalar(2)
+          : std::optional<double>(n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.opset < 1 ? 1.0 : 0.0);
   auto ratio = n.has(1) ? n.scalar(1) : std::optional<double>(0.5);
   if (!training || (*training != 0 && ratio != 0.0)) return n.unsupported("dropout while training");
   Values out = {n.in(0)};
   if (n.proto.outputs.size() > 1 && !n.proto.outputs[1].empty()) {
-    BEVEL_TRY(GraphExpr mask, n.emit("broadcast_to", {Node::scalarConstant(n.opset >= 10 ? kBool : n.dtype(0), 1), Node::shapeArg(n.shape(0))}));
+    BEVEL_TRY(GraphExpr mask,
+              n.emit("broadcast_to", {Node::scalarConstant(n.opset >= 10 ? kBool : n.dtype(0), 1),
+                                      Node::shapeArg(n.shape(0))}));
     out.push_back(n.value(mask));
   }
   return out;
@@ -219,11 +239,14 @@ Result<Values> depthToSpace(Node& n) {
   if (n.rank(0) != 4) return n.invalid("four dimensions are expected");
   int64_t b = n.attrInt("blocksize", 0);
   auto c = asConst(n.shape(0)[1]);
-  if (b < 1 || b > 4096 || !c || *c % (b * b) != 0) return n.invalid("the channels do not divide into blocks");
+  if (b < 1 || b > 4096 || !c || *c % (b * b) != 0)
+    return n.invalid("the channels do not divide into blocks");
   const Array<Expr>& s = n.shape(0);
   Expr size = intImm(b), rest = intImm(*c / (b * b));
   bool crd = n.attrStr("mode", "DCR") == "CRD";
-  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), crd ? Array<Expr>{s[0], rest, size, size, s[2], s[3]} : Array<Expr>{s[0], size, size, rest, s[2], s[3]}));
+  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0),
+                                   crd ? Array<Expr>{s[0], rest, size, size, s[2], s[3]}
+                                       : Array<Expr>{s[0], size, size, rest, s[2], s[3]}));
   BEVEL_TRY(e, permute(n, e, crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2}));
   BEVEL_TRY(e, reshapeTo(n, e, {s[0], rest, s[2] * size, s[3] * size}));
   return Values{n.value(e)};
@@ -232,12 +255,14 @@ Result<Values> depthToSpace(Node& n) {
 Result<Values> spaceToDepth(Node& n) {
   BEVEL_CHECK(n.require(1));
   int64_t b = n.attrInt("blocksize", 0);
-  if (n.rank(0) != 4 || b < 1 || b > 4096) return n.invalid("four dimensions and a positive block size are expected");
+  if (n.rank(0) != 4 || b < 1 || b > 4096)
+    return n.invalid("four dimensions and a positive block size are expected");
   const Array<Expr>& s = n.shape(0);
   Expr size = intImm(b);
   Expr h = n.analyzer().simplify(floordiv(s[2], b)), w = n.analyzer().simplify(floordiv(s[3], b));
   BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), {s[0], s[1], h, size, w, size}));
-  BEVEL_TRY(e, permute(n, e, n.attrStr("mode", "DCR") == "CRD" ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4}));
+  BEVEL_TRY(
+      e, permute(n, e, n.attrStr("mode", "DCR") == "CRD" ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4}));
   BEVEL_TRY(e, reshapeTo(n, e, {s[0], n.analyzer().simplify(s[1] * (b * b)), h, w}));
   return Values{n.value(e)};
 }
@@ -245,10 +270,21 @@ Result<Values> spaceToDepth(Node& n) {
 } // namespace
 
 std::vector<Conversion> shapeConversions() {
-  return {{"Constant", 1, constant}, {"ConstantOfShape", 9, constantOfShape}, {"Shape", 1, shape}, {"Size", 1, size},
-          {"Reshape", 1, reshape1}, {"Reshape", 5, reshape5}, {"Flatten", 1, flatten}, {"Squeeze", 1, squeeze},
-          {"Unsqueeze", 1, unsqueezeNode}, {"Transpose", 1, transpose}, {"Expand", 8, expand}, {"Identity", 1, identity},
-          {"Dropout", 1, dropout}, {"DepthToSpace", 1, depthToSpace}, {"SpaceToDepth", 1, spaceToDepth}};
+  return {{"Constant", 1, constant},
+          {"ConstantOfShape", 9, constantOfShape},
+          {"Shape", 1, shape},
+          {"Size", 1, size},
+          {"Reshape", 1, reshape1},
+          {"Reshape", 5, reshape5},
+          {"Flatten", 1, flatten},
+          {"Squeeze", 1, squeeze},
+          {"Unsqueeze", 1, unsqueezeNode},
+          {"Transpose", 1, transpose},
+          {"Expand", 8, expand},
+          {"Identity", 1, identity},
+          {"Dropout", 1, dropout},
+          {"DepthToSpace", 1, depthToSpace},
+          {"SpaceToDepth", 1, spaceToDepth}};
 }
 
 } // namespace bevel::onnx

@@ -1,6 +1,6 @@
 // TensorProto files: inputs and outputs of models, as the ONNX test data holds them.
-#include "import/onnx_tensor.h"
 #include "import/onnx.h"
+#include "import/onnx_tensor.h"
 #include "import/protozero_checked.h"
 
 namespace bevel {
@@ -22,7 +22,8 @@ std::string writeOnnxTensor(const TensorObject& tensor, const std::string& name)
   w.add_int32(2, onnx::dataTypeOf(tensor.dtype));
   for (const std::string& s : tensor.strings) w.add_bytes(6, s);
   w.add_string(8, name);
-  if (!tensor.dtype.isString()) w.add_bytes(9, reinterpret_cast<const char*>(tensor.bytes()), size_t(tensor.byteSize()));
+  if (!tensor.dtype.isString())
+    w.add_bytes(9, reinterpret_cast<const char*>(tensor.bytes()), size_t(tensor.byteSize()));
   return out;
 }
 

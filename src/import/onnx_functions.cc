@@ -1,7 +1,8 @@
-// Local functions of a model, inlined; and the check that every operator of the model is known before conversion starts.
+// Local functions of a model, inlined; and the check that every operator of the model is known before
+// conversion starts.
 //
-// Functions that call each other in a circle are refused; so is a model whose inlined size exceeds kMaxNodes (a chain of
-// functions that each call the next twice doubles at each step).
+// Functions that call each other in a circle are refused; so is a model whose inlined size exceeds kMaxNodes
+// (a chain of functions that each call the next twice doubles at each step).
 #include "import/onnx_importer.h"
 
 #include <algorithm>
@@ -23,9 +24,11 @@ struct FunctionSizes {
 
   Result<int64_t> of(const FunctionProto& f) {
     if (auto it = sizes.find(&f); it != sizes.end()) return it->second;
-    if (!active.insert(&f).second) return fail(ErrorCode::kInvalid, fmt::format("function '{}' calls itself", f.name));
+    if (!active.insert(&f).second)
+      return fail(ErrorCode::kInvalid, fmt::format("function '{}' calls itself", f.name));
     if (int(active.size()) > kMaxFunctionDepth)
-      return fail(ErrorCode::kUnsupported, fmt::format("functions call each other more than {} deep", kMaxFunctionDepth));
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("functions call each other more than {} deep", kMaxFunctionDepth));
     BEVEL_TRY(int64_t n, ofNodes(f.nodes));
     active.erase(&f);
     sizes[&f] = n;
@@ -45,7 +48,9 @@ struct FunctionSizes {
           total += inner;
         }
       if (total > kMaxNodes)
-        return fail(ErrorCode::kUnsupported, fmt::format("the model has more than {} nodes when its functions are inlined", kMaxNodes));
+        return fail(
+            ErrorCode::kUnsupported,
+            fmt::format("the model has more than {} nodes when its functions are inlined", kMaxNodes));
     }
     return total;
   }
@@ -65,7 +70,8 @@ struct Unknown {
       bool known = functions.count(functionKey(n.domain, n.opType, n.overload)) || (c && c->convert) ||
                    ((!c || !c->convert) && findDirect(n.domain, n.opType, version));
       if (!known) {
-        std::string key = fmt::format("{}{} (opset {})", n.domain.empty() ? "" : n.domain + ".", n.opType, version);
+        std::string key =
+            fmt::format("{}{} (opset {})", n.domain.empty() ? "" : n.domain + ".", n.opType, version);
         nodes[key].push_back(n.name.empty() ? fmt::format("{}_{}", n.opType, i) : n.name);
       }
       for (const AttributeProto& a : n.attributes)
@@ -106,7 +112,8 @@ Status Importer::checkOperators() {
   for (const auto& [key, nodes] : unknown.nodes) {
     names += (names.empty() ? "" : ", ") + key;
     std::string note = fmt::format("{}: {} node{}", key, nodes.size(), nodes.size() == 1 ? "" : "s");
-    for (size_t i = 0; i < std::min<size_t>(nodes.size(), 5); ++i) note += fmt::format("{} '{}'", i ? "," : "", nodes[i]);
+    for (size_t i = 0; i < std::min<size_t>(nodes.size(), 5); ++i)
+      note += fmt::format("{} '{}'", i ? "," : "", nodes[i]);
     notes.push_back(note + (nodes.size() > 5 ? ", …" : ""));
   }
   Error e(ErrorCode::kUnsupported, fmt::format("operators that are not supported: {}", names));
@@ -114,9 +121,11 @@ Status Importer::checkOperators() {
   return fail(std::move(e));
 }
 
-Result<Values> Importer::inlineFunction(const FunctionProto& f, const NodeProto& call, Values inputs, const std::string& name) {
+Result<Values> Importer::inlineFunction(const FunctionProto& f, const NodeProto& call, Values inputs,
+                                        const std::string& name) {
   if (inputs.size() > f.inputs.size())
-    return fail(ErrorCode::kInvalid, fmt::format("function '{}' takes {} inputs, {} given", f.name, f.inputs.size(), inputs.size()));
+    return fail(ErrorCode::kInvalid, fmt::format("function '{}' takes {} inputs, {} given", f.name,
+                                                 f.inputs.size(), inputs.size()));
   Frame frame;
   frame.caller = frame_;
   frame.call = &call;
@@ -126,8 +135,10 @@ Result<Values> Importer::inlineFunction(const FunctionProto& f, const NodeProto&
   frame.origin = name;
   Scope scope;
   for (size_t i = 0; i < f.inputs.size(); ++i)
-    if (i < inputs.size() && inputs[i]) scope.values[f.inputs[i]] = inputs[i];
-    else scope.values[f.inputs[i]] = nullptr; // absent
+    if (i < inputs.size() && inputs[i])
+      scope.values[f.inputs[i]] = inputs[i];
+    else
+      scope.values[f.inputs[i]] = nullptr; // absent
   const Frame* outer = std::exchange(frame_, &frame);
   Scope* outerScope = scope_;
   importNodes(f.nodes, scope);

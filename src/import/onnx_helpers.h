@@ -18,24 +18,40 @@ inline Result<GraphExpr> unsqueeze(Node& n, const GraphExpr& e, const Ints& axes
   return axes.empty() ? Result<GraphExpr>(e) : n.emit("expand_dims", {e}, {{"axis", intList(axes)}});
 }
 /// e[begin:end] on one axis.
-inline Result<GraphExpr> sliceAxis(Node& n, const GraphExpr& e, int64_t axis, const Expr& begin, const Expr& end) {
-  return n.emit("strided_slice", {e, Node::shapeArg({begin}), Node::shapeArg({end}), Node::shapeArg({intImm(1)})}, {{"axes", intList({axis})}});
+inline Result<GraphExpr> sliceAxis(Node& n, const GraphExpr& e, int64_t axis, const Expr& begin,
+                                   const Expr& end) {
+  return n.emit("strided_slice",
+                {e, Node::shapeArg({begin}), Node::shapeArg({end}), Node::shapeArg({intImm(1)})},
+                {{"axes", intList({axis})}});
 }
-inline Result<GraphExpr> binaryOp(Node& n, const char* op, const GraphExpr& a, const GraphExpr& b) { return n.emit(op, {a, b}); }
-inline Result<GraphExpr> unaryOp(Node& n, const char* op, const GraphExpr& a) { return n.emit(op, {a}); }
-inline size_t rankOf(const GraphExpr& e) { return shapeOfExpr(e).size(); }
+inline Result<GraphExpr> binaryOp(Node& n, const char* op, const GraphExpr& a, const GraphExpr& b) {
+  return n.emit(op, {a, b});
+}
+inline Result<GraphExpr> unaryOp(Node& n, const char* op, const GraphExpr& a) {
+  return n.emit(op, {a});
+}
+inline size_t rankOf(const GraphExpr& e) {
+  return shapeOfExpr(e).size();
+}
 inline Result<int64_t> axisOf(Node& n, int64_t axis, size_t rank) {
-  if (axis < -int64_t(rank) || axis >= int64_t(rank)) return n.invalid(fmt::format("axis {} is out of range for rank {}", axis, rank));
+  if (axis < -int64_t(rank) || axis >= int64_t(rank))
+    return n.invalid(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + int64_t(rank) : axis;
 }
-inline NodeRef dtypeNode(DType t) { return make<const DTypeImmNode>(t); }
-inline NodeRef floatNode(double v) { return constantFloat(DType::Float(64), v); }
-/// Axes from attribute "axes", or from input `input` (opset 13 and later, as the operator says). Nothing: not given.
+inline NodeRef dtypeNode(DType t) {
+  return make<const DTypeImmNode>(t);
+}
+inline NodeRef floatNode(double v) {
+  return constantFloat(DType::Float(64), v);
+}
+/// Axes from attribute "axes", or from input `input` (opset 13 and later, as the operator says). Nothing: not
+/// given.
 Result<std::optional<Ints>> axesOf(Node& n, size_t input);
 /// Numpy broadcast of two shapes, for Expand and the like.
 Result<Array<Expr>> broadcastOf(Node& n, const Array<Expr>& a, const Array<Expr>& b);
 /// Result of `sum`, `max` … over axes (nothing: all).
-Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes, bool keep);
+Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes,
+                             bool keep);
 
 /// One table a family.
 std::vector<Conversion> shapeConversions();

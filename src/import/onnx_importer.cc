@@ -1,8 +1,10 @@
 // Imports a graph: inputs to parameters, initialisers to constants, nodes in order to bindings.
 //
-// 1. Operators that have no converter are collected over the whole model, subgraphs and functions included, and refused in
-//    one error. 2. Nodes are converted in order; one that fails poisons its results, and nodes that need those are skipped,
-//    so one run lists all faults. 3. Bindings are grouped into dataflow blocks behind the import (graph/dataflow.h).
+// 1. Operators that have no converter are collected over the whole model, subgraphs and functions included,
+// and refused in
+//    one error. 2. Nodes are converted in order; one that fails poisons its results, and nodes that need
+//    those are skipped, so one run lists all faults. 3. Bindings are grouped into dataflow blocks behind the
+//    import (graph/dataflow.h).
 #include "import/onnx_importer.h"
 
 #include "arith/analyzer.h"
@@ -28,7 +30,8 @@ std::string identifier(const std::string& text, const std::string& otherwise) {
 
 Origin Importer::originOf(const std::string& node) const {
   auto origin = make<OriginObject>();
-  for (const Frame* f = frame_; f && f->caller; f = f->caller) origin->nodes.insert(origin->nodes.begin(), f->origin);
+  for (const Frame* f = frame_; f && f->caller; f = f->caller)
+    origin->nodes.insert(origin->nodes.begin(), f->origin);
   origin->nodes.push_back(node);
   return Origin(origin);
 }
@@ -64,7 +67,8 @@ Value knownInts(Array<Expr> ints, std::vector<int64_t> shape, DType dtype) {
   auto v = make<ValueObject>();
   v->type = tensorType(dtype, shape);
   v->known = true;
-  bool constant = std::all_of(ints.raw().begin(), ints.raw().end(), [](const NodeRef& e) { return e.is<IntImmNode>(); });
+  bool constant =
+      std::all_of(ints.raw().begin(), ints.raw().end(), [](const NodeRef& e) { return e.is<IntImmNode>(); });
   if (constant) {
     auto t = TensorObject::zeros(dtype, shape);
     for (size_t i = 0; i < ints.size(); ++i) t->setInt(int64_t(i), *asConst(ints[i]));
@@ -83,14 +87,17 @@ Result<GraphExpr> Importer::emit(const GraphCall& call) {
     if (const auto* c = a.as<ConstantNode>()) {
       inputs.back() = c->value;
       elements += c->value->size();
-    } else if (const auto* s = a.as<ShapeExprNode>()) constant = constant && constDims(s->values).has_value();
-    else constant = constant && isAbsent(a);
+    } else if (const auto* s = a.as<ShapeExprNode>())
+      constant = constant && constDims(s->values).has_value();
+    else
+      constant = constant && isAbsent(a);
   }
   const Op* op = findOp(call->opName());
   if (constant && elements <= kFoldLimit && op && op->eval && op->pure) {
     BEVEL_TRY(Type type, builder_.infer(call));
     const auto* tuple = type.as<TupleTypeNode>();
-    const auto* t = tuple && !tuple->fields_.empty() ? tuple->fields_[0].as<TensorTypeNode>() : type.as<TensorTypeNode>();
+    const auto* t =
+        tuple && !tuple->fields_.empty() ? tuple->fields_[0].as<TensorTypeNode>() : type.as<TensorTypeNode>();
     std::optional<std::vector<int64_t>> shape;
     if (t && t->known) shape = constDims(t->shape);
     if (t && !shape && t->known) { // constants may need simplification
@@ -105,7 +112,8 @@ Result<GraphExpr> Importer::emit(const GraphCall& call) {
         Array<GraphExpr> items;
         for (const Tensor& r : *results) items.push_back(make<const ConstantNode>(r));
         return GraphExpr(make<const TupleNode>(items));
-      } else if (results.error().code == ErrorCode::kInvalid) return fail(std::move(results.error()));
+      } else if (results.error().code == ErrorCode::kInvalid)
+        return fail(std::move(results.error()));
     }
   }
   if (op && op->compositeOnly()) {
@@ -123,8 +131,12 @@ Result<GraphExpr> Importer::materialise(const Value& v) {
     if (auto it = s->materialised.find(v.get()); it != s->materialised.end()) return it->second;
   const auto* t = v->type.as<TensorTypeNode>();
   BEVEL_TRY(GraphExpr e, emit(opCall("shape_to_tensor", {make<const ShapeExprNode>(v->ints)})));
-  if (t->dtype != kInt64) { BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(t->dtype)}})))); }
-  if (t->ndim != 1) { BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(t->shape)}))); }
+  if (t->dtype != kInt64) {
+    BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(t->dtype)}}))));
+  }
+  if (t->ndim != 1) {
+    BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(t->shape)})));
+  }
   scope_->materialised[v.get()] = e;
   return e;
 }
@@ -136,14 +148,20 @@ Result<Array<Expr>> Importer::intsOf(const Value& v) {
   for (Scope* s = scope_; s; s = s->parent)
     if (auto it = s->bound.find(v.get()); it != s->bound.end()) return it->second;
   const auto* t = v->type.as<TensorTypeNode>();
-  if (!t || !(t->dtype.isInteger() || t->dtype.isBool())) return fail(ErrorCode::kInvalid, "an integer tensor is expected");
+  if (!t || !(t->dtype.isInteger() || t->dtype.isBool()))
+    return fail(ErrorCode::kInvalid, "an integer tensor is expected");
   auto shape = t->known ? constDims(t->shape) : std::nullopt;
   if (!shape) return fail(ErrorCode::kUnsupported, "a shape or index tensor whose length only the run knows");
   auto n = elementCount(*shape);
-  if (!n || *n > int64_t(kTrackLimit)) return fail(ErrorCode::kUnsupported, "an index tensor with too many elements");
+  if (!n || *n > int64_t(kTrackLimit))
+    return fail(ErrorCode::kUnsupported, "an index tensor with too many elements");
   BEVEL_TRY(GraphExpr e, materialise(v));
-  if (t->ndim != 1) { BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(dims({*n}))}))); }
-  if (t->dtype != kInt64) { BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(kInt64)}})))); }
+  if (t->ndim != 1) {
+    BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(dims({*n}))})));
+  }
+  if (t->dtype != kInt64) {
+    BEVEL_TRY(e, emit(opCall("astype", {e}, dict({{"dtype", make<const DTypeImmNode>(kInt64)}}))));
+  }
   Array<Expr> values;
   for (int64_t i = 0; i < *n; ++i) values.push_back(var(builder_.freshVarName("n"), kInt64));
   if (*n > 0) {
@@ -162,13 +180,17 @@ static Value poisoned() {
 }
 
 // Results of a node into the scope; failures are noted and poison what the node should have given.
-void Importer::defineOutputs(const NodeProto& n, const std::string& name, Result<Values> results, Scope& scope) {
-  auto note = [&](Error e) { errors_.push_back(std::move(e).note(fmt::format("node '{}' ({})", name, n.opType))); };
+void Importer::defineOutputs(const NodeProto& n, const std::string& name, Result<Values> results,
+                             Scope& scope) {
+  auto note = [&](Error e) {
+    errors_.push_back(std::move(e).note(fmt::format("node '{}' ({})", name, n.opType)));
+  };
   size_t given = results ? results->size() : 0;
   if (!results && results.error().code != ErrorCode::kUsage) note(results.error());
   for (size_t k = 0; k < n.outputs.size(); ++k) {
     if (n.outputs[k].empty()) continue;
-    if (scope.values.count(n.outputs[k])) note(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k])));
+    if (scope.values.count(n.outputs[k]))
+      note(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k])));
     scope.values[n.outputs[k]] = k < given && (*results)[k] ? (*results)[k] : poisoned();
     if (results && k >= given)
       note(Error(ErrorCode::kUnsupported, fmt::format("output {} ('{}') is not supported", k, n.outputs[k])));
@@ -200,8 +222,8 @@ std::optional<Values> Importer::importNodes(const std::vector<NodeProto>& nodes,
 }
 
 // One side of a split, and all nodes behind it: the body's outputs, in the current frame of the builder.
-Result<Values> Importer::splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner, const GraphProto& side,
-                                   const std::vector<ValueInfo>& outputs) {
+Result<Values> Importer::splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner,
+                                   const GraphProto& side, const std::vector<ValueInfo>& outputs) {
   const NodeProto& n = nodes[at];
   Scope own;
   own.parent = &inner;
@@ -210,19 +232,24 @@ Result<Values> Importer::splitSide(const std::vector<NodeProto>& nodes, size_t a
   for (size_t o = 0; o < n.outputs.size() && o < given.size(); ++o) inner.values[n.outputs[o]] = given[o];
   std::optional<Values> results = importNodes(nodes, inner, at + 1, &outputs);
   scope_ = &inner;
-  if (!results) { BEVEL_TRY(results, outputsOf(outputs, inner)); }
+  if (!results) {
+    BEVEL_TRY(results, outputsOf(outputs, inner));
+  }
   return std::move(*results);
 }
 
 // if c: v = rank 2 else: v = rank 3; rest(v)      →      if c: rest(rank 2) else: rest(rank 3)
 //
-// A side on which the rest is malformed (code that the run never reaches) is dropped: the condition is then required.
+// A side on which the rest is malformed (code that the run never reaches) is dropped: the condition is then
+// required.
 Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, Scope& scope,
                                const std::vector<ValueInfo>& outputs) {
   Node node(*this, nodes[at], "", 1);
   node.inputs.push_back(lookup(nodes[at].inputs[0], scope));
   GraphExpr condition = node.x(0);
-  if (condition->type.as<TensorTypeNode>()->ndim != 0) { BEVEL_TRY(condition, emit(opCall("reshape", {condition, Node::shapeArg({})}))); }
+  if (condition->type.as<TensorTypeNode>()->ndim != 0) {
+    BEVEL_TRY(condition, emit(opCall("reshape", {condition, Node::shapeArg({})})));
+  }
   if (depth_ >= kMaxGraphDepth) return fail(ErrorCode::kUnsupported, "too many branches of different rank");
   ++depth_;
   const GraphProto* sides[2] = {node.attr("then_branch")->g.get(), node.attr("else_branch")->g.get()};
@@ -238,8 +265,10 @@ Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, S
     Status status = values ? Status{} : Status(fail(values.error()));
     for (size_t i = 0; status && i < values->size(); ++i) {
       auto e = materialise((*values)[i]);
-      if (e) items.push_back(*e);
-      else status = fail(e.error());
+      if (e)
+        items.push_back(*e);
+      else
+        status = fail(e.error());
     }
     scope_ = &scope;
     auto done = builder_.endBranch(items.size() == 1 ? items[0] : GraphExpr(make<const TupleNode>(items)));
@@ -290,7 +319,9 @@ Result<Values> Importer::convert(const NodeProto& proto, const std::string& name
   const Conversion* c = findConversion(proto.domain, proto.opType, version);
   if (c && c->convert) return c->convert(node);
   const Op* op = findDirect(proto.domain, proto.opType, version);
-  if (!op) return fail(ErrorCode::kUnsupported, fmt::format("operator {} of opset {} is not supported", proto.opType, version));
+  if (!op)
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("operator {} of opset {} is not supported", proto.opType, version));
   return convertDirect(node, *op);
 }
 
@@ -298,7 +329,8 @@ Status Importer::importInitializers(const GraphProto& graph, Scope& scope) {
   std::set<std::string> overridden(options_.overridden.begin(), options_.overridden.end());
   auto add = [&](const std::string& name, Result<Tensor> t) -> Status {
     if (!t) return fail(std::move(t.error()));
-    if (scope.values.count(name)) return fail(ErrorCode::kInvalid, fmt::format("initialiser '{}' is given twice", name));
+    if (scope.values.count(name))
+      return fail(ErrorCode::kInvalid, fmt::format("initialiser '{}' is given twice", name));
     scope.values[name] = ofExpr(make<const ConstantNode>(*t, name));
     return {};
   };
@@ -335,7 +367,8 @@ Result<Values> Importer::importBody(const GraphProto& graph, Scope& scope) {
 
 Result<Expr> Importer::dimension(const Dimension& d, const std::string& hint) {
   if (d.hasValue && d.value >= 0) return intImm(d.value);
-  // Some exporters write -1, or a name that says nothing, for an unknown dimension: such ones are not the same.
+  // Some exporters write -1, or a name that says nothing, for an unknown dimension: such ones are not the
+  // same.
   bool unknown = d.param.empty() || d.param == "?" || d.param == "None" || d.param == "-1";
   if (unknown) return Expr(var(builder_.freshVarName(hint), kInt64));
   if (auto it = options_.dims.find(d.param); it != options_.dims.end()) return intImm(it->second);
@@ -349,9 +382,12 @@ Result<Type> Importer::declaredType(const ValueInfo& info) {
   if (t.kind == TypeProto::kSequence || t.kind == TypeProto::kOptional)
     return Type(make<const ObjectTypeNode>(t.kind == TypeProto::kSequence ? "sequence" : "optional"));
   if (t.kind != TypeProto::kTensor)
-    return fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor, sequence or optional", info.name));
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("'{}' is not a tensor, sequence or optional", info.name));
   auto dtype = dtypeOf(t.elemType);
-  if (!dtype) return fail(ErrorCode::kUnsupported, fmt::format("'{}': element type {} is not supported", info.name, t.elemType));
+  if (!dtype)
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("'{}': element type {} is not supported", info.name, t.elemType));
   if (auto it = options_.shapes.find(info.name); it != options_.shapes.end()) {
     if (t.hasShape && t.shape.size() != it->second.size())
       return fail(ErrorCode::kUsage, fmt::format("the shape given for '{}' has another rank", info.name));
@@ -372,7 +408,8 @@ Status Importer::declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& pa
   for (const SparseTensorProto& t : model_.graph.sparseInitializers) defaults.insert(t.values.name);
   std::set<std::string> used;
   for (const ValueInfo& info : model_.graph.inputs) {
-    if (!names.insert(info.name).second) return fail(ErrorCode::kInvalid, fmt::format("input '{}' is given twice", info.name));
+    if (!names.insert(info.name).second)
+      return fail(ErrorCode::kInvalid, fmt::format("input '{}' is given twice", info.name));
     BEVEL_TRY(Type type, declaredType(info));
     bool hasDefault = defaults.count(info.name) > 0, parameter = !hasDefault || overridden.count(info.name);
     out.inputs.push_back({info.name, type, hasDefault, parameter});
@@ -388,8 +425,10 @@ Status Importer::declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& pa
 
 Error Importer::collected() const {
   if (errors_.size() == 1) return errors_[0];
-  Error all(errors_[0].code, fmt::format("{} faults in the model; the first: {}", errors_.size(), errors_[0].message));
-  for (const Error& e : errors_) all.notes.push_back(fmt::format("{}{}", e.notes.empty() ? "" : e.notes.back() + ": ", e.message));
+  Error all(errors_[0].code,
+            fmt::format("{} faults in the model; the first: {}", errors_.size(), errors_[0].message));
+  for (const Error& e : errors_)
+    all.notes.push_back(fmt::format("{}{}", e.notes.empty() ? "" : e.notes.back() + ": ", e.message));
   return all;
 }
 
@@ -414,7 +453,8 @@ Result<OnnxModel> Importer::run() {
   for (const OpsetId& id : model_.opsets) out.opsets[id.domain] = id.version;
   if (!out.opsets.count("")) out.opsets[""] = 1;
   if (out.opsets[""] < 1 || out.opsets[""] > 28)
-    return fail(ErrorCode::kUnsupported, fmt::format("opset {} is not supported (1 to 28 are)", out.opsets[""]));
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("opset {} is not supported (1 to 28 are)", out.opsets[""]));
   Frame frame;
   frame.opsets = out.opsets;
   frame_ = &frame;
@@ -429,7 +469,8 @@ Result<OnnxModel> Importer::run() {
     if (v.parameter) inputNames.push_back(str(v.name));
   for (const ValueInfo& v : model_.graph.outputs) outputNames.push_back(str(v.name));
   builder_.beginFunction(options_.function, params,
-                         dict({{"num_input", intImm(int64_t(params.size()))}, {"input_names", list(inputNames)},
+                         dict({{"num_input", intImm(int64_t(params.size()))},
+                               {"input_names", list(inputNames)},
                                {"output_names", list(outputNames)}}));
   Result<Values> outputs = importBody(model_.graph, scope);
   if (!errors_.empty()) return fail(collected());
@@ -443,8 +484,8 @@ Result<OnnxModel> Importer::run() {
 
 namespace bevel {
 
-Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
-                             const OnnxOptions& options) {
+Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner,
+                             const std::string& folder, const OnnxOptions& options) {
   registerOps();
   Result<OnnxModel> result = fail(ErrorCode::kInternal, "import did not run");
   withLargeStack([&] {
@@ -463,7 +504,8 @@ Result<OnnxModel> importOnnx(const std::string& path, const OnnxOptions& options
   auto bytes = file->bytes();
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  auto result = importOnnx({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, folder, options);
+  auto result =
+      importOnnx({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, folder, options);
   if (!result) return fail(std::move(result.error()).in(path));
   return result;
 }

@@ -8,7 +8,7 @@
 namespace bevel::onnx {
 
 /// Limits that a hostile file cannot exceed.
-inline constexpr int64_t kMaxNodes = 400000;   // after inlining functions
+inline constexpr int64_t kMaxNodes = 400000; // after inlining functions
 inline constexpr int kMaxFunctionDepth = 64;
 inline constexpr int kMaxGraphDepth = 48;
 inline constexpr int64_t kFoldLimit = 1 << 16; // elements of a call evaluated while importing
@@ -25,8 +25,9 @@ public:
   TensorSource& source() { return source_; }
   const OnnxOptions& options() const { return options_; }
 
-  /// Converts nodes from `first` on in a scope; failures are collected and poison their results. With `outputs`, an If
-  /// whose branches give different ranks takes the rest of the nodes into both branches; then the outputs are returned.
+  /// Converts nodes from `first` on in a scope; failures are collected and poison their results. With
+  /// `outputs`, an If whose branches give different ranks takes the rest of the nodes into both branches;
+  /// then the outputs are returned.
   std::optional<Values> importNodes(const std::vector<NodeProto>& nodes, Scope& scope, size_t first = 0,
                                     const std::vector<ValueInfo>* outputs = nullptr);
   /// Initialisers, then nodes, then the graph's outputs.
@@ -59,15 +60,17 @@ private:
   Status checkOperators();
   Status checkFunctions();
   Result<Values> convert(const NodeProto& proto, const std::string& name, Scope& scope);
-  Result<Values> inlineFunction(const FunctionProto& f, const NodeProto& call, Values inputs, const std::string& name);
+  Result<Values> inlineFunction(const FunctionProto& f, const NodeProto& call, Values inputs,
+                                const std::string& name);
   const FunctionProto* findFunction(const NodeProto& n) const;
   Status importInitializers(const GraphProto& graph, Scope& scope);
   Status declareInputs(OnnxModel& out, Scope& scope, Array<GraphVar>& params);
   Result<Expr> dimension(const Dimension& d, const std::string& hint);
   Status finish(OnnxModel& out, const Values& outputs);
-  Result<Values> split(const std::vector<NodeProto>& nodes, size_t at, Scope& scope, const std::vector<ValueInfo>& outputs);
-  Result<Values> splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner, const GraphProto& side,
-                           const std::vector<ValueInfo>& outputs);
+  Result<Values> split(const std::vector<NodeProto>& nodes, size_t at, Scope& scope,
+                       const std::vector<ValueInfo>& outputs);
+  Result<Values> splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner,
+                           const GraphProto& side, const std::vector<ValueInfo>& outputs);
   void defineOutputs(const NodeProto& node, const std::string& name, Result<Values> results, Scope& scope);
   Error collected() const;
 

@@ -7,9 +7,15 @@ namespace bevel::onnx {
 Node::Node(Importer& im, const NodeProto& p, std::string n, int64_t version)
     : proto(p), name(std::move(n)), opset(version), importer(im) {}
 
-BlockBuilder& Node::builder() { return importer.builder(); }
-Analyzer& Node::analyzer() { return importer.builder().analyzer(); }
-Value Node::value(GraphExpr e) { return importer.ofExpr(std::move(e)); }
+BlockBuilder& Node::builder() {
+  return importer.builder();
+}
+Analyzer& Node::analyzer() {
+  return importer.builder().analyzer();
+}
+Value Node::value(GraphExpr e) {
+  return importer.ofExpr(std::move(e));
+}
 
 GraphExpr Node::x(size_t i) {
   if (!has(i)) return absent();
@@ -40,7 +46,9 @@ Status Node::require(size_t count) const {
   return {};
 }
 
-Result<Array<Expr>> Node::ints(size_t i) { return importer.intsOf(has(i) ? inputs[i] : nullptr); }
+Result<Array<Expr>> Node::ints(size_t i) {
+  return importer.intsOf(has(i) ? inputs[i] : nullptr);
+}
 
 std::optional<std::vector<int64_t>> Node::constInts(size_t i) const {
   if (!has(i)) return std::nullopt;
@@ -87,7 +95,10 @@ int64_t Node::attrInt(std::string_view name, int64_t otherwise) const {
 }
 double Node::attrFloat(std::string_view name, double otherwise) const {
   const AttributeProto* a = attr(name);
-  return !a ? otherwise : a->type == AttrType::kFloat ? double(a->f) : a->type == AttrType::kInt ? double(a->i) : otherwise;
+  return !a                            ? otherwise
+         : a->type == AttrType::kFloat ? double(a->f)
+         : a->type == AttrType::kInt   ? double(a->i)
+                                       : otherwise;
 }
 std::string Node::attrStr(std::string_view name, const std::string& otherwise) const {
   const AttributeProto* a = attr(name);
@@ -109,7 +120,8 @@ Result<GraphExpr> Node::emit(const std::string& op, Array<GraphExpr> args, Dict 
   return importer.emit(GraphCall(call));
 }
 
-Result<Values> Node::one(const std::string& op, Array<GraphExpr> args, std::vector<std::pair<std::string, NodeRef>> attrs) {
+Result<Values> Node::one(const std::string& op, Array<GraphExpr> args,
+                         std::vector<std::pair<std::string, NodeRef>> attrs) {
   BEVEL_TRY(GraphExpr e, emit(op, std::move(args), dict(std::move(attrs))));
   return Values{value(e)};
 }
@@ -143,13 +155,18 @@ Result<GraphExpr> Node::castTo(const GraphExpr& e, DType dtype) {
 namespace {
 
 Result<NodeRef> directAttr(const OpAttr& want, const AttributeProto& a) {
-  auto wrong = [&] { return fail(ErrorCode::kInvalid, fmt::format("attribute '{}' has the wrong type", a.name)); };
+  auto wrong = [&] {
+    return fail(ErrorCode::kInvalid, fmt::format("attribute '{}' has the wrong type", a.name));
+  };
   switch (want.kind) {
-  case AttrKind::kInt: return a.type == AttrType::kInt ? Result<NodeRef>(intImm(a.i)) : wrong();
+  case AttrKind::kInt:
+    return a.type == AttrType::kInt ? Result<NodeRef>(intImm(a.i)) : wrong();
   case AttrKind::kFloat:
     return a.type == AttrType::kFloat ? Result<NodeRef>(constantFloat(DType::Float(64), a.f)) : wrong();
-  case AttrKind::kString: return a.type == AttrType::kString ? Result<NodeRef>(str(a.s)) : wrong();
-  case AttrKind::kInts: return a.type == AttrType::kInts ? Result<NodeRef>(intList(a.ints)) : wrong();
+  case AttrKind::kString:
+    return a.type == AttrType::kString ? Result<NodeRef>(str(a.s)) : wrong();
+  case AttrKind::kInts:
+    return a.type == AttrType::kInts ? Result<NodeRef>(intList(a.ints)) : wrong();
   case AttrKind::kFloats: {
     if (a.type != AttrType::kFloats) return wrong();
     Array<NodeRef> items;
@@ -160,7 +177,8 @@ Result<NodeRef> directAttr(const OpAttr& want, const AttributeProto& a) {
     auto t = a.type == AttrType::kInt ? dtypeOf(int32_t(a.i)) : std::nullopt;
     return t ? Result<NodeRef>(make<const DTypeImmNode>(*t)) : wrong();
   }
-  case AttrKind::kNode: break;
+  case AttrKind::kNode:
+    break;
   }
   return wrong();
 }

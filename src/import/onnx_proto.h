@@ -1,4 +1,5 @@
-// The messages of an ONNX file, as far as importing needs them. Strings are copied; tensor data stays in the mapped file.
+// The messages of an ONNX file, as far as importing needs them. Strings are copied; tensor data stays in the
+// mapped file.
 #pragma once
 
 #include "base/result.h"
@@ -14,10 +15,33 @@ namespace bevel::onnx {
 /// onnx.TensorProto.DataType.
 namespace datatype {
 enum : int32_t {
-  kUndefined = 0, kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt16 = 5, kInt32 = 6, kInt64 = 7, kStringType = 8,
-  kBoolType = 9, kFloat16 = 10, kDouble = 11, kUint32 = 12, kUint64 = 13, kComplex64 = 14, kComplex128 = 15, kBfloat16 = 16,
-  kFloat8E4M3FN = 17, kFloat8E4M3FNUZ = 18, kFloat8E5M2 = 19, kFloat8E5M2FNUZ = 20, kUint4 = 21, kInt4 = 22, kFloat4E2M1 = 23,
-  kFloat8E8M0 = 24, kUint2 = 25, kInt2 = 26,
+  kUndefined = 0,
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kStringType = 8,
+  kBoolType = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kBfloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
 };
 } // namespace datatype
 
@@ -64,8 +88,21 @@ struct GraphProto;
 
 /// onnx.AttributeProto.AttributeType.
 enum class AttrType : int32_t {
-  kUndefined = 0, kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7, kStrings = 8,
-  kTensors = 9, kGraphs = 10, kSparse = 11, kSparses = 12, kType = 13, kTypes = 14,
+  kUndefined = 0,
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kGraph = 5,
+  kFloats = 6,
+  kInts = 7,
+  kStrings = 8,
+  kTensors = 9,
+  kGraphs = 10,
+  kSparse = 11,
+  kSparses = 12,
+  kType = 13,
+  kTypes = 14,
 };
 
 struct AttributeProto {
@@ -119,7 +156,8 @@ struct ModelProto {
   std::vector<FunctionProto> functions;
 };
 
-/// Reads a message; views in the result point into `bytes`. Malformed wire data and nesting beyond a bound are errors.
+/// Reads a message; views in the result point into `bytes`. Malformed wire data and nesting beyond a bound
+/// are errors.
 Result<ModelProto> parseModel(std::string_view bytes);
 Result<TensorProto> parseTensor(std::string_view bytes);
 /// The tensors of a SequenceProto (field 2 of the ONNX test data), one level.

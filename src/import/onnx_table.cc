@@ -19,11 +19,13 @@ const Table& table() {
   static const Table t = [] {
     registerOps();
     Table made;
-    for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions, normConversions,
-                        recurrentConversions, resizeConversions, attentionConversions, selectionConversions, controlConversions})
+    for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions,
+                        normConversions, recurrentConversions, resizeConversions, attentionConversions,
+                        selectionConversions, controlConversions})
       for (const Conversion& c : family()) made.rows[{c.domain, c.op}].push_back(c);
     for (auto& [key, rows] : made.rows)
-      std::stable_sort(rows.begin(), rows.end(), [](const Conversion& a, const Conversion& b) { return a.since < b.since; });
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const Conversion& a, const Conversion& b) { return a.since < b.since; });
     for (const Op* op : OpRegistry::global().all())
       for (const OnnxName& name : op->onnx) made.direct[{name.domain, name.name}].emplace_back(name, op);
     return made;
@@ -65,15 +67,20 @@ Result<Array<Expr>> broadcastOf(Node& n, const Array<Expr>& a, const Array<Expr>
   for (size_t i = 0, o = out.size() - other.size(); i < other.size(); ++i) {
     const Expr x = out[o + i], &y = other[i];
     if (isConst(y, 1) || provedEqual(an, x, y)) continue;
-    if (isConst(x, 1)) out.set(o + i, y);
-    else if (asConst(x) && asConst(y)) return n.invalid(fmt::format("dimensions {} and {} cannot be broadcast", *asConst(x), *asConst(y)));
-    else if (asConst(y)) out.set(o + i, y);
-    else if (!asConst(x)) out.set(o + i, select(eq(x, intImm(1)), y, x));
+    if (isConst(x, 1))
+      out.set(o + i, y);
+    else if (asConst(x) && asConst(y))
+      return n.invalid(fmt::format("dimensions {} and {} cannot be broadcast", *asConst(x), *asConst(y)));
+    else if (asConst(y))
+      out.set(o + i, y);
+    else if (!asConst(x))
+      out.set(o + i, select(eq(x, intImm(1)), y, x));
   }
   return out;
 }
 
-Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes, bool keep) {
+Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes,
+                             bool keep) {
   std::vector<std::pair<std::string, NodeRef>> attrs = {{"keepdims", intImm(keep)}};
   if (axes) attrs.emplace_back("axis", intList(*axes));
   return n.emit(op, {e}, dict(std::move(attrs)));
@@ -94,7 +101,8 @@ std::vector<std::pair<std::string, std::vector<int>>> onnxOperators() {
   for (const auto& [key, rows] : onnx::table().direct)
     for (const auto& [name, op] : rows) add(key.first, key.second, name.since);
   std::vector<std::pair<std::string, std::vector<int>>> out;
-  for (const auto& [name, versions] : all) out.emplace_back(name, std::vector<int>(versions.begin(), versions.end()));
+  for (const auto& [name, versions] : all)
+    out.emplace_back(name, std::vector<int>(versions.begin(), versions.end()));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Decodes TensorProtos. Sizes are checked before anything is allocated; external files must lie in the model's folder:
-// no absolute path, no "..", no symbolic link on the way.
+// Decodes TensorProtos. Sizes are checked before anything is allocated; external files must lie in the
+// model's folder: no absolute path, no "..", no symbolic link on the way.
 #include "import/onnx_tensor.h"
 
 #include <charconv>
@@ -16,14 +16,30 @@ struct TypeRow {
   DType dtype;
 };
 constexpr TypeRow kTypes[] = {
-    {datatype::kFloat, kFloat32}, {datatype::kUint8, DType::UInt(8)}, {datatype::kInt8, DType::Int(8)}, {datatype::kUint16, DType::UInt(16)},
-    {datatype::kInt16, DType::Int(16)}, {datatype::kInt32, kInt32}, {datatype::kInt64, kInt64}, {datatype::kStringType, DType::String()},
-    {datatype::kBoolType, kBool}, {datatype::kFloat16, DType::Float(16)}, {datatype::kDouble, DType::Float(64)}, {datatype::kUint32, DType::UInt(32)},
-    {datatype::kUint64, DType::UInt(64)}, {datatype::kBfloat16, DType::BFloat16()}, {datatype::kFloat8E4M3FN, {TypeCode::kFloat8E4M3FN, 8, 1}},
-    {datatype::kFloat8E4M3FNUZ, {TypeCode::kFloat8E4M3FNUZ, 8, 1}}, {datatype::kFloat8E5M2, {TypeCode::kFloat8E5M2, 8, 1}},
-    {datatype::kFloat8E5M2FNUZ, {TypeCode::kFloat8E5M2FNUZ, 8, 1}}, {datatype::kUint4, DType::UInt(4)}, {datatype::kInt4, DType::Int(4)},
-    {datatype::kFloat4E2M1, {TypeCode::kFloat4E2M1FN, 4, 1}}, {datatype::kFloat8E8M0, {TypeCode::kFloat8E8M0FNU, 8, 1}},
-    {datatype::kUint2, DType::UInt(2)}, {datatype::kInt2, DType::Int(2)},
+    {datatype::kFloat, kFloat32},
+    {datatype::kUint8, DType::UInt(8)},
+    {datatype::kInt8, DType::Int(8)},
+    {datatype::kUint16, DType::UInt(16)},
+    {datatype::kInt16, DType::Int(16)},
+    {datatype::kInt32, kInt32},
+    {datatype::kInt64, kInt64},
+    {datatype::kStringType, DType::String()},
+    {datatype::kBoolType, kBool},
+    {datatype::kFloat16, DType::Float(16)},
+    {datatype::kDouble, DType::Float(64)},
+    {datatype::kUint32, DType::UInt(32)},
+    {datatype::kUint64, DType::UInt(64)},
+    {datatype::kBfloat16, DType::BFloat16()},
+    {datatype::kFloat8E4M3FN, {TypeCode::kFloat8E4M3FN, 8, 1}},
+    {datatype::kFloat8E4M3FNUZ, {TypeCode::kFloat8E4M3FNUZ, 8, 1}},
+    {datatype::kFloat8E5M2, {TypeCode::kFloat8E5M2, 8, 1}},
+    {datatype::kFloat8E5M2FNUZ, {TypeCode::kFloat8E5M2FNUZ, 8, 1}},
+    {datatype::kUint4, DType::UInt(4)},
+    {datatype::kInt4, DType::Int(4)},
+    {datatype::kFloat4E2M1, {TypeCode::kFloat4E2M1FN, 4, 1}},
+    {datatype::kFloat8E8M0, {TypeCode::kFloat8E8M0FNU, 8, 1}},
+    {datatype::kUint2, DType::UInt(2)},
+    {datatype::kInt2, DType::Int(2)},
 };
 
 Error tensorError(const TensorProto& t, std::string what) {
@@ -35,7 +51,8 @@ tl::unexpected<Error> wrongCount(const TensorProto& t, size_t have, int64_t want
 }
 
 // Bytes of one element from a typed field.
-template <class T> Result<Tensor> fromField(const TensorProto& t, DType dtype, int64_t n, const std::vector<T>& values) {
+template <class T>
+Result<Tensor> fromField(const TensorProto& t, DType dtype, int64_t n, const std::vector<T>& values) {
   if (int64_t(values.size()) != n) return wrongCount(t, values.size(), n);
   auto out = TensorObject::zeros(dtype, t.dims);
   size_t bytes = size_t(dtype.bits / 8);
@@ -59,12 +76,17 @@ Result<Tensor> fromPacked(const TensorProto& t, DType dtype, int64_t n) {
 Result<Tensor> fromTyped(const TensorProto& t, DType dtype, int64_t n) {
   if (dtype.bits < 8) return fromPacked(t, dtype, n);
   switch (t.dataType) {
-  case datatype::kFloat: return fromField(t, dtype, n, t.floats);
-  case datatype::kDouble: return fromField(t, dtype, n, t.doubles);
-  case datatype::kInt64: return fromField(t, dtype, n, t.int64s);
+  case datatype::kFloat:
+    return fromField(t, dtype, n, t.floats);
+  case datatype::kDouble:
+    return fromField(t, dtype, n, t.doubles);
+  case datatype::kInt64:
+    return fromField(t, dtype, n, t.int64s);
   case datatype::kUint32:
-  case datatype::kUint64: return fromField(t, dtype, n, t.uint64s);
-  default: return fromField(t, dtype, n, t.int32s);
+  case datatype::kUint64:
+    return fromField(t, dtype, n, t.uint64s);
+  default:
+    return fromField(t, dtype, n, t.int32s);
   }
 }
 
@@ -92,8 +114,11 @@ int32_t dataTypeOf(DType dtype) {
 Result<Tensor> TensorSource::decode(const TensorProto& t) {
   auto dtype = dtypeOf(t.dataType);
   if (!dtype)
-    return fail(Error(ErrorCode::kUnsupported, fmt::format("tensor '{}': element type {} is not supported", t.name, t.dataType)));
-  if (t.segmented) return fail(Error(ErrorCode::kUnsupported, fmt::format("tensor '{}': segments are not supported", t.name)));
+    return fail(Error(ErrorCode::kUnsupported,
+                      fmt::format("tensor '{}': element type {} is not supported", t.name, t.dataType)));
+  if (t.segmented)
+    return fail(
+        Error(ErrorCode::kUnsupported, fmt::format("tensor '{}': segments are not supported", t.name)));
   auto counted = elementCount(t.dims);
   if (!counted) return fail(tensorError(t, counted.error().message));
   int64_t n = *counted;
@@ -146,8 +171,10 @@ Result<Tensor> TensorSource::external(const TensorProto& t, DType dtype, int64_t
     if (key == "offset" || key == "length") {
       auto n = number(value);
       if (!n) return fail(tensorError(t, fmt::format("external {} '{}' is not a number", key, value)));
-      if (key == "offset") offset = *n;
-      else length = n;
+      if (key == "offset")
+        offset = *n;
+      else
+        length = n;
     }
   }
   auto file = open(location);
@@ -156,7 +183,8 @@ Result<Tensor> TensorSource::external(const TensorProto& t, DType dtype, int64_t
   if (length && *length != bytes)
     return fail(tensorError(t, fmt::format("external length {}, its shape needs {} bytes", *length, bytes)));
   if (offset > size || bytes > size - offset)
-    return fail(tensorError(t, fmt::format("bytes {} to {} lie beyond the external file of {} bytes", offset, offset + bytes, size)));
+    return fail(tensorError(t, fmt::format("bytes {} to {} lie beyond the external file of {} bytes", offset,
+                                           offset + bytes, size)));
   return Tensor(TensorObject::wrap(dtype, t.dims, (*file)->bytes().data() + offset, *file));
 }
 
@@ -174,16 +202,20 @@ Result<Tensor> TensorSource::decode(const SparseTensorProto& t) {
   auto out = TensorObject::zeros(values->dtype, t.dims);
   for (int64_t k = 0; k < nnz; ++k) {
     int64_t at = 0;
-    if (flat) at = indices->asInt(k);
+    if (flat)
+      at = indices->asInt(k);
     else
       for (int64_t d = 0; d < rank; ++d) {
         int64_t i = indices->asInt(k * rank + d);
-        if (i < 0 || i >= t.dims[size_t(d)]) return fail(tensorError(t.values, "a sparse index is out of range"));
+        if (i < 0 || i >= t.dims[size_t(d)])
+          return fail(tensorError(t.values, "a sparse index is out of range"));
         at = at * t.dims[size_t(d)] + i;
       }
     if (at < 0 || at >= out->size()) return fail(tensorError(t.values, "a sparse index is out of range"));
-    if (out->dtype.isFloat()) out->setDouble(at, values->asDouble(k));
-    else out->setInt(at, values->asInt(k));
+    if (out->dtype.isFloat())
+      out->setDouble(at, values->asDouble(k));
+    else
+      out->setInt(at, values->asInt(k));
   }
   return Tensor(out);
 }

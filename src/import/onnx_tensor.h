@@ -1,4 +1,5 @@
-// TensorProtos as host tensors: raw data is referenced where it lies, typed fields are decoded, external data is mapped.
+// TensorProtos as host tensors: raw data is referenced where it lies, typed fields are decoded, external data
+// is mapped.
 #pragma once
 
 #include "base/file.h"
@@ -17,7 +18,8 @@ int32_t dataTypeOf(DType dtype);
 class TensorSource {
 public:
   /// `folder`: the model's; empty when there is none (external data is then refused).
-  TensorSource(std::shared_ptr<const void> owner, std::string folder) : owner_(std::move(owner)), folder_(std::move(folder)) {}
+  TensorSource(std::shared_ptr<const void> owner, std::string folder)
+      : owner_(std::move(owner)), folder_(std::move(folder)) {}
   Result<Tensor> decode(const TensorProto& proto);
   /// A sparse tensor, made dense.
   Result<Tensor> decode(const SparseTensorProto& proto);

@@ -1,9 +1,11 @@
 // Small integer tensors as expressions over symbolic dimensions.
 //
-//   Shape(x: [n, 4]) → Gather 0 → Mul 2 → Concat with -1        is the int list [n*2, -1]: no operator runs for it.
+//   Shape(x: [n, 4]) → Gather 0 → Mul 2 → Concat with -1        is the int list [n*2, -1]: no operator runs
+//   for it.
 //
-// Operators that only move elements run once on positions instead of values (their own converter, evaluated on constants),
-// and the result says which expression goes where. Arithmetic and comparisons work element by element.
+// Operators that only move elements run once on positions instead of values (their own converter, evaluated
+// on constants), and the result says which expression goes where. Arithmetic and comparisons work element by
+// element.
 #include "arith/analyzer.h"
 #include "import/onnx_importer.h"
 
@@ -19,9 +21,10 @@ struct Mover {
   uint32_t data;
 };
 constexpr Mover kMovers[] = {
-    {"Gather", 1}, {"Slice", 1}, {"Concat", ~0u}, {"Unsqueeze", 1}, {"Squeeze", 1}, {"Reshape", 1}, {"Split", 1},
-    {"Transpose", 1}, {"Expand", 1}, {"Tile", 1}, {"Identity", 1}, {"Flatten", 1}, {"GatherElements", 1},
-    {"ScatterND", 5}, {"ScatterElements", 5}, {"Reverse", 1},
+    {"Gather", 1},         {"Slice", 1},     {"Concat", ~0u},        {"Unsqueeze", 1},
+    {"Squeeze", 1},        {"Reshape", 1},   {"Split", 1},           {"Transpose", 1},
+    {"Expand", 1},         {"Tile", 1},      {"Identity", 1},        {"Flatten", 1},
+    {"GatherElements", 1}, {"ScatterND", 5}, {"ScatterElements", 5}, {"Reverse", 1},
 };
 
 bool isIntType(const Value& v) {
@@ -29,7 +32,9 @@ bool isIntType(const Value& v) {
   return t && (t->dtype.isInteger() || t->dtype.isBool());
 }
 
-bool symbolic(const Value& v) { return v && v->known && !v->expr; }
+bool symbolic(const Value& v) {
+  return v && v->known && !v->expr;
+}
 
 // Runs the node's converter on positions, and reads the result as a map.
 Result<std::optional<Values>> move(Node& node, uint32_t data) {
@@ -61,8 +66,10 @@ Result<std::optional<Values>> move(Node& node, uint32_t data) {
   }
   const Conversion* c = findConversion(node.proto.domain, node.proto.opType, node.opset);
   Result<Values> results = fail(ErrorCode::kUnsupported, "");
-  if (c && c->convert) results = c->convert(node);
-  else if (const Op* op = findDirect(node.proto.domain, node.proto.opType, node.opset)) results = convertDirect(node, *op);
+  if (c && c->convert)
+    results = c->convert(node);
+  else if (const Op* op = findDirect(node.proto.domain, node.proto.opType, node.opset))
+    results = convertDirect(node, *op);
   node.inputs = saved;
   if (!results) return fail(std::move(results.error()));
   Values out;
@@ -103,14 +110,22 @@ std::optional<Expr> arithmetic(Node& node, const std::string& op, const Expr& a,
 // Comparisons are tracked when their outcome is certain, else as 0/1 expressions.
 std::optional<Expr> comparison(Node& node, const std::string& op, const Expr& a, const Expr& b) {
   Expr e;
-  if (op == "Equal") e = eq(a, b);
-  else if (op == "Less") e = a < b;
-  else if (op == "LessOrEqual") e = a <= b;
-  else if (op == "Greater") e = a > b;
-  else if (op == "GreaterOrEqual") e = a >= b;
-  else if (op == "And") e = logicalAnd(ne(a, intImm(0)), ne(b, intImm(0)));
-  else if (op == "Or") e = logicalOr(ne(a, intImm(0)), ne(b, intImm(0)));
-  else return std::nullopt;
+  if (op == "Equal")
+    e = eq(a, b);
+  else if (op == "Less")
+    e = a < b;
+  else if (op == "LessOrEqual")
+    e = a <= b;
+  else if (op == "Greater")
+    e = a > b;
+  else if (op == "GreaterOrEqual")
+    e = a >= b;
+  else if (op == "And")
+    e = logicalAnd(ne(a, intImm(0)), ne(b, intImm(0)));
+  else if (op == "Or")
+    e = logicalOr(ne(a, intImm(0)), ne(b, intImm(0)));
+  else
+    return std::nullopt;
   Analyzer& an = node.analyzer();
   if (an.prove(e)) return intImm(1);
   if (an.prove(logicalNot(e))) return intImm(0);
@@ -129,8 +144,10 @@ std::optional<Elementwise> broadcast(const Values& in) {
     if (!d) return std::nullopt;
     if (d->size() > e.shape.size()) e.shape.insert(e.shape.begin(), d->size() - e.shape.size(), 1);
     for (size_t i = 0, o = e.shape.size() - d->size(); i < d->size(); ++i) {
-      if (e.shape[o + i] == 1) e.shape[o + i] = (*d)[i];
-      else if ((*d)[i] != 1 && (*d)[i] != e.shape[o + i]) return std::nullopt;
+      if (e.shape[o + i] == 1)
+        e.shape[o + i] = (*d)[i];
+      else if ((*d)[i] != 1 && (*d)[i] != e.shape[o + i])
+        return std::nullopt;
     }
   }
   auto n = elementCount(e.shape);
@@ -166,7 +183,8 @@ std::optional<Values> elementwise(Node& node) {
   for (size_t k = 0; k < n; ++k) {
     auto at = [&](size_t i) { return node.inputs[i]->ints[size_t(e->offsets[i][k])]; };
     Expr r = at(0);
-    if (op == "Where") r = select(ne(at(0), intImm(0)), at(1), at(2));
+    if (op == "Where")
+      r = select(ne(at(0), intImm(0)), at(1), at(2));
     else
       for (size_t i = 1; i < node.inputs.size(); ++i) {
         auto next = arithmetic(node, op, r, at(i));
@@ -188,15 +206,19 @@ std::optional<Values> unary(Node& node) {
   Array<Expr> out;
   DType dtype = t->dtype;
   for (const Expr& e : node.inputs[0]->ints) {
-    if (op == "Neg") out.push_back(node.analyzer().simplify(negate(e)));
-    else if (op == "Abs") out.push_back(node.analyzer().simplify(max(e, negate(e))));
-    else if (op == "Not") out.push_back(node.analyzer().simplify(castTo(kInt64, eq(e, intImm(0)))));
+    if (op == "Neg")
+      out.push_back(node.analyzer().simplify(negate(e)));
+    else if (op == "Abs")
+      out.push_back(node.analyzer().simplify(max(e, negate(e))));
+    else if (op == "Not")
+      out.push_back(node.analyzer().simplify(castTo(kInt64, eq(e, intImm(0)))));
     else if (op == "Cast") {
       auto to = dtypeOf(int32_t(node.attrInt("to", 0)));
       if (!to || (*to != kInt64 && *to != kInt32) || dtype.isUInt()) return std::nullopt;
       dtype = *to;
       out.push_back(e);
-    } else return std::nullopt;
+    } else
+      return std::nullopt;
   }
   return Values{knownInts(out, *constDims(t->shape), dtype)};
 }
@@ -208,7 +230,8 @@ std::optional<Values> reduceAll(Node& node) {
   Expr r = intImm(product ? 1 : 0);
   for (const Expr& e : node.inputs[0]->ints) r = product ? r * e : r + e;
   bool keep = node.attrInt("keepdims", 1) != 0;
-  return Values{knownInts({node.analyzer().simplify(r)}, keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, t->dtype)};
+  return Values{knownInts({node.analyzer().simplify(r)},
+                          keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, t->dtype)};
 }
 
 bool oneOf(const std::string& op, std::initializer_list<const char*> names) {
@@ -225,12 +248,13 @@ Result<std::optional<Values>> trackInts(Node& node) {
   const std::string& op = node.proto.opType;
   for (const Mover& m : kMovers)
     if (op == m.op) return move(node, m.data);
-  bool all = std::all_of(node.inputs.begin(), node.inputs.end(), [](const Value& v) { return v && v->known && isIntType(v); });
+  bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [](const Value& v) { return v && v->known && isIntType(v); });
   if (!all) return std::optional<Values>{};
   if (oneOf(op, {"Neg", "Abs", "Not", "Cast"})) return unary(node);
   if (oneOf(op, {"ReduceProd", "ReduceSum"}) && node.inputs.size() == 1) return reduceAll(node);
-  if (oneOf(op, {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Sum", "Equal", "Less", "LessOrEqual", "Greater",
-                 "GreaterOrEqual", "And", "Or", "Where"}))
+  if (oneOf(op, {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Sum", "Equal", "Less", "LessOrEqual",
+                 "Greater", "GreaterOrEqual", "And", "Or", "Where"}))
     return elementwise(node);
   return std::optional<Values>{};
 }

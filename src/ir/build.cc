@@ -52,37 +52,87 @@ std::optional<int64_t> foldInt(BinaryOp op, int64_t a, int64_t b, DType t) {
   int64_t r = 0;
   bool overflow = false;
   switch (op) {
-  case BinaryOp::kAdd: overflow = __builtin_add_overflow(a, b, &r); break;
-  case BinaryOp::kSub: overflow = __builtin_sub_overflow(a, b, &r); break;
-  case BinaryOp::kMul: overflow = __builtin_mul_overflow(a, b, &r); break;
-  case BinaryOp::kDiv: if (b == 0 || b == -1) overflow = b == 0 || a == INT64_MIN, r = overflow ? 0 : -a; else r = a / b; break;
-  case BinaryOp::kMod: if (b == 0) overflow = true; else r = b == -1 ? 0 : a % b; break;
-  case BinaryOp::kFloorDiv: if (b == 0 || (b == -1 && a == INT64_MIN)) overflow = true; else r = floorDivide(a, b); break;
-  case BinaryOp::kFloorMod: if (b == 0) overflow = true; else r = floorModulo(a, b); break;
-  case BinaryOp::kMin: r = std::min(a, b); break;
-  case BinaryOp::kMax: r = std::max(a, b); break;
-  case BinaryOp::kEq: return a == b;
-  case BinaryOp::kNe: return a != b;
-  case BinaryOp::kLt: return a < b;
-  case BinaryOp::kLe: return a <= b;
-  case BinaryOp::kGt: return a > b;
-  case BinaryOp::kGe: return a >= b;
-  case BinaryOp::kAnd: r = t.isBool() ? a && b : a & b; break;
-  case BinaryOp::kOr: r = t.isBool() ? a || b : a | b; break;
-  case BinaryOp::kBitAnd: r = a & b; break;
-  case BinaryOp::kBitOr: r = a | b; break;
-  case BinaryOp::kBitXor: r = a ^ b; break;
-  default: return std::nullopt;
+  case BinaryOp::kAdd:
+    overflow = __builtin_add_overflow(a, b, &r);
+    break;
+  case BinaryOp::kSub:
+    overflow = __builtin_sub_overflow(a, b, &r);
+    break;
+  case BinaryOp::kMul:
+    overflow = __builtin_mul_overflow(a, b, &r);
+    break;
+  case BinaryOp::kDiv:
+    if (b == 0 || b == -1)
+      overflow = b == 0 || a == INT64_MIN, r = overflow ? 0 : -a;
+    else
+      r = a / b;
+    break;
+  case BinaryOp::kMod:
+    if (b == 0)
+      overflow = true;
+    else
+      r = b == -1 ? 0 : a % b;
+    break;
+  case BinaryOp::kFloorDiv:
+    if (b == 0 || (b == -1 && a == INT64_MIN))
+      overflow = true;
+    else
+      r = floorDivide(a, b);
+    break;
+  case BinaryOp::kFloorMod:
+    if (b == 0)
+      overflow = true;
+    else
+      r = floorModulo(a, b);
+    break;
+  case BinaryOp::kMin:
+    r = std::min(a, b);
+    break;
+  case BinaryOp::kMax:
+    r = std::max(a, b);
+    break;
+  case BinaryOp::kEq:
+    return a == b;
+  case BinaryOp::kNe:
+    return a != b;
+  case BinaryOp::kLt:
+    return a < b;
+  case BinaryOp::kLe:
+    return a <= b;
+  case BinaryOp::kGt:
+    return a > b;
+  case BinaryOp::kGe:
+    return a >= b;
+  case BinaryOp::kAnd:
+    r = t.isBool() ? a && b : a & b;
+    break;
+  case BinaryOp::kOr:
+    r = t.isBool() ? a || b : a | b;
+    break;
+  case BinaryOp::kBitAnd:
+    r = a & b;
+    break;
+  case BinaryOp::kBitOr:
+    r = a | b;
+    break;
+  case BinaryOp::kBitXor:
+    r = a ^ b;
+    break;
+  default:
+    return std::nullopt;
   }
   if (overflow || r < minValue(t) || r > maxValue(t)) return std::nullopt;
   return r;
 }
 
-// Brings both operands to one dtype: lanes broadcast, integer constants follow the other side, the narrower index widens.
+// Brings both operands to one dtype: lanes broadcast, integer constants follow the other side, the narrower
+// index widens.
 void unify(Expr& a, Expr& b) {
   if (a->dtype.lanes != b->dtype.lanes) {
-    if (a->dtype.lanes == 1) a = make<const BroadcastNode>(a, b->dtype.lanes);
-    else if (b->dtype.lanes == 1) b = make<const BroadcastNode>(b, a->dtype.lanes);
+    if (a->dtype.lanes == 1)
+      a = make<const BroadcastNode>(a, b->dtype.lanes);
+    else if (b->dtype.lanes == 1)
+      b = make<const BroadcastNode>(b, a->dtype.lanes);
   }
   if (a->dtype == b->dtype) return;
   DType ta = a->dtype, tb = b->dtype;
@@ -90,27 +140,36 @@ void unify(Expr& a, Expr& b) {
     auto c = asConst(e);
     return c && t.isInteger() && *c >= minValue(t) && *c <= maxValue(t);
   };
-  if (asConst(a) && !asConst(b) && follows(a, tb)) a = constant(tb, *asConst(a));
-  else if (asConst(b) && !asConst(a) && follows(b, ta)) b = constant(ta, *asConst(b));
-  else if (ta.isInt() && tb.isInt() && ta.lanes == tb.lanes) (ta.bits < tb.bits ? a : b) = castTo(ta.bits < tb.bits ? tb : ta, ta.bits < tb.bits ? a : b);
+  if (asConst(a) && !asConst(b) && follows(a, tb))
+    a = constant(tb, *asConst(a));
+  else if (asConst(b) && !asConst(a) && follows(b, ta))
+    b = constant(ta, *asConst(b));
+  else if (ta.isInt() && tb.isInt() && ta.lanes == tb.lanes)
+    (ta.bits < tb.bits ? a : b) = castTo(ta.bits < tb.bits ? tb : ta, ta.bits < tb.bits ? a : b);
 }
 
 // Neutral and absorbing elements of integer operations, and x op x where it is exact.
 Expr foldNeutral(BinaryOp op, const Expr& a, const Expr& b) {
   auto zero = [&] { return constant(a->dtype, 0); };
   switch (op) {
-  case BinaryOp::kAdd: return isConst(a, 0) ? b : isConst(b, 0) ? a : nullptr;
-  case BinaryOp::kSub: return isConst(b, 0) ? a : a == b ? zero() : nullptr;
+  case BinaryOp::kAdd:
+    return isConst(a, 0) ? b : isConst(b, 0) ? a : nullptr;
+  case BinaryOp::kSub:
+    return isConst(b, 0) ? a : a == b ? zero() : nullptr;
   case BinaryOp::kMul:
     if (isConst(a, 0) || isConst(b, 0)) return zero();
     return isConst(a, 1) ? b : isConst(b, 1) ? a : nullptr;
   case BinaryOp::kDiv:
-  case BinaryOp::kFloorDiv: return isConst(b, 1) ? a : nullptr;
+  case BinaryOp::kFloorDiv:
+    return isConst(b, 1) ? a : nullptr;
   case BinaryOp::kMod:
-  case BinaryOp::kFloorMod: return isConst(b, 1) ? zero() : nullptr;
+  case BinaryOp::kFloorMod:
+    return isConst(b, 1) ? zero() : nullptr;
   case BinaryOp::kMin:
-  case BinaryOp::kMax: return a == b ? a : nullptr;
-  default: return nullptr;
+  case BinaryOp::kMax:
+    return a == b ? a : nullptr;
+  default:
+    return nullptr;
   }
 }
 
@@ -127,7 +186,8 @@ Expr foldBool(BinaryOp op, const Expr& a, const Expr& b) {
 
 Expr binary(BinaryOp op, Expr a, Expr b) {
   unify(a, b);
-  BEVEL_ASSERT(a->dtype == b->dtype, "operands of different types: " + a->dtype.str() + " and " + b->dtype.str());
+  BEVEL_ASSERT(a->dtype == b->dtype,
+               "operands of different types: " + a->dtype.str() + " and " + b->dtype.str());
   bool integer = a->dtype.isInteger() || a->dtype.isBool();
   if (integer) {
     auto ca = asConst(a), cb = asConst(b);
@@ -137,8 +197,10 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
         return constant(isComparison(op) ? DType::Bool(a->dtype.lanes) : a->dtype, *r);
   }
   Expr folded;
-  if (a->dtype.isInteger()) folded = foldNeutral(op, a, b);
-  else if (a->dtype.isBool() && (op == BinaryOp::kAnd || op == BinaryOp::kOr)) folded = foldBool(op, a, b);
+  if (a->dtype.isInteger())
+    folded = foldNeutral(op, a, b);
+  else if (a->dtype.isBool() && (op == BinaryOp::kAnd || op == BinaryOp::kOr))
+    folded = foldBool(op, a, b);
   if (folded) return folded;
   return make<const BinaryNode>(op, std::move(a), std::move(b));
 }
@@ -159,13 +221,15 @@ Expr select(Expr condition, Expr a, Expr b) {
   unify(a, b);
   BEVEL_ASSERT(a->dtype == b->dtype, "sides of a select of different types");
   if (auto c = asConst(condition)) return *c ? a : b;
-  if (condition->dtype.lanes == 1 && a->dtype.lanes > 1) condition = make<const BroadcastNode>(condition, a->dtype.lanes);
+  if (condition->dtype.lanes == 1 && a->dtype.lanes > 1)
+    condition = make<const BroadcastNode>(condition, a->dtype.lanes);
   return make<const SelectNode>(std::move(condition), std::move(a), std::move(b));
 }
 
 Expr castTo(DType dtype, Expr value) {
   if (value->dtype == dtype) return value;
-  if (dtype.lanes > 1 && value->dtype.lanes == 1) return make<const BroadcastNode>(castTo(dtype.scalar(), value), dtype.lanes);
+  if (dtype.lanes > 1 && value->dtype.lanes == 1)
+    return make<const BroadcastNode>(castTo(dtype.scalar(), value), dtype.lanes);
   BEVEL_ASSERT(dtype.lanes == value->dtype.lanes, "cast between different lanes");
   if (const auto* i = value.as<IntImmNode>()) {
     bool fits = i->value >= minValue(dtype) && i->value <= maxValue(dtype);
@@ -173,7 +237,8 @@ Expr castTo(DType dtype, Expr value) {
     bool exact = i->value >= -(int64_t(1) << 24) && i->value <= (int64_t(1) << 24) && value->dtype.isInt();
     if ((dtype.isIeee(32) || dtype.isIeee(64)) && exact) return constantFloat(dtype, double(i->value));
   }
-  if (const auto* f = value.as<FloatImmNode>(); f && (dtype.isIeee(64) || dtype.isIeee(32)) && double(float(f->value)) == f->value)
+  if (const auto* f = value.as<FloatImmNode>();
+      f && (dtype.isIeee(64) || dtype.isIeee(32)) && double(float(f->value)) == f->value)
     return constantFloat(dtype, f->value);
   return make<const CastNode>(dtype, std::move(value));
 }
@@ -217,7 +282,8 @@ IterVar iter(std::string name, Expr extent, IterType type) {
 }
 
 Dict dict(std::vector<std::pair<std::string, NodeRef>> entries) {
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
   auto d = make<DictNode>();
   for (auto& [key, value] : entries) {
     if (!value) continue;
@@ -240,7 +306,9 @@ Dict withAttr(const Dict& d, const std::string& key, NodeRef value) {
   return dict(std::move(entries));
 }
 
-NodeRef attr(const Dict& d, std::string_view key) { return d ? d->find(key) : nullptr; }
+NodeRef attr(const Dict& d, std::string_view key) {
+  return d ? d->find(key) : nullptr;
+}
 
 int64_t attrInt(const Dict& d, std::string_view key, int64_t otherwise) {
   const auto* i = attr(d, key).as<IntImmNode>();
@@ -273,7 +341,9 @@ NodeRef intList(const std::vector<int64_t>& values) {
   return list(items);
 }
 
-NodeRef list(Array<NodeRef> items) { return make<const ListNode>(std::move(items)); }
+NodeRef list(Array<NodeRef> items) {
+  return make<const ListNode>(std::move(items));
+}
 
 PrimFunc withAttr(const PrimFunc& f, const std::string& key, NodeRef value) {
   auto copy = mutableCopy(f);
@@ -303,14 +373,18 @@ std::optional<std::vector<int64_t>> constDims(const Array<Expr>& shape) {
   return out;
 }
 
-Type tensorType(DType dtype, const std::vector<int64_t>& shape) { return make<const TensorTypeNode>(dtype, dims(shape)); }
+Type tensorType(DType dtype, const std::vector<int64_t>& shape) {
+  return make<const TensorTypeNode>(dtype, dims(shape));
+}
 
 Stmt seq(const std::vector<Stmt>& stmts) {
   Array<Stmt> flat;
   for (const Stmt& s : stmts) {
     if (!s) continue;
-    if (const auto* inner = s.as<SeqNode>()) flat.append(inner->stmts);
-    else flat.push_back(s);
+    if (const auto* inner = s.as<SeqNode>())
+      flat.append(inner->stmts);
+    else
+      flat.push_back(s);
   }
   if (flat.empty()) return make<const EvaluateNode>(intImm(0, kInt32));
   if (flat.size() == 1) return flat[0];

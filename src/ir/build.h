@@ -1,48 +1,101 @@
-// Short ways to write expressions and attributes, with local folding of constants (never one that could overflow).
+// Short ways to write expressions and attributes, with local folding of constants (never one that could
+// overflow).
 #pragma once
 
 #include "ir/graph.h"
 
 namespace bevel {
 
-inline Var var(std::string name, DType dtype = kInt64) { return make<const VarNode>(std::move(name), dtype); }
+inline Var var(std::string name, DType dtype = kInt64) {
+  return make<const VarNode>(std::move(name), dtype);
+}
 /// A constant of any dtype: integer, bool or float (broadcast for vectors).
 Expr constant(DType dtype, int64_t value);
 Expr constantFloat(DType dtype, double value);
-inline Expr intImm(int64_t value, DType dtype = kInt64) { return constant(dtype, value); }
-inline Expr boolImm(bool value) { return constant(kBool, value); }
-inline NodeRef str(std::string text) { return make<const StringImmNode>(std::move(text)); }
+inline Expr intImm(int64_t value, DType dtype = kInt64) {
+  return constant(dtype, value);
+}
+inline Expr boolImm(bool value) {
+  return constant(kBool, value);
+}
+inline NodeRef str(std::string text) {
+  return make<const StringImmNode>(std::move(text));
+}
 
 /// The value of an integer or bool constant (a broadcast of one included).
 std::optional<int64_t> asConst(const Expr& e);
 bool isConst(const Expr& e, int64_t value);
 
-/// Makes a binary node; integer operands of different width are widened to the wider (int32 with int64 constants meet
-/// in int64; constants follow the other side when they fit), scalars are broadcast to vectors. Asserts that the
-/// operands can meet; the parser checks before. Folds constants and neutral elements.
+/// Makes a binary node; integer operands of different width are widened to the wider (int32 with int64
+/// constants meet in int64; constants follow the other side when they fit), scalars are broadcast to vectors.
+/// Asserts that the operands can meet; the parser checks before. Folds constants and neutral elements.
 Expr binary(BinaryOp op, Expr a, Expr b);
-inline Expr operator+(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
-inline Expr operator-(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
-inline Expr operator*(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
-inline Expr floordiv(const Expr& a, const Expr& b) { return binary(BinaryOp::kFloorDiv, a, b); }
-inline Expr floormod(const Expr& a, const Expr& b) { return binary(BinaryOp::kFloorMod, a, b); }
-inline Expr truncdiv(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
-inline Expr truncmod(const Expr& a, const Expr& b) { return binary(BinaryOp::kMod, a, b); }
-inline Expr min(const Expr& a, const Expr& b) { return binary(BinaryOp::kMin, a, b); }
-inline Expr max(const Expr& a, const Expr& b) { return binary(BinaryOp::kMax, a, b); }
-inline Expr operator<(const Expr& a, const Expr& b) { return binary(BinaryOp::kLt, a, b); }
-inline Expr operator<=(const Expr& a, const Expr& b) { return binary(BinaryOp::kLe, a, b); }
-inline Expr operator>(const Expr& a, const Expr& b) { return binary(BinaryOp::kGt, a, b); }
-inline Expr operator>=(const Expr& a, const Expr& b) { return binary(BinaryOp::kGe, a, b); }
-inline Expr eq(const Expr& a, const Expr& b) { return binary(BinaryOp::kEq, a, b); }
-inline Expr ne(const Expr& a, const Expr& b) { return binary(BinaryOp::kNe, a, b); }
-inline Expr logicalAnd(const Expr& a, const Expr& b) { return binary(BinaryOp::kAnd, a, b); }
-inline Expr logicalOr(const Expr& a, const Expr& b) { return binary(BinaryOp::kOr, a, b); }
-inline Expr operator+(const Expr& a, int64_t b) { return a + constant(a->dtype, b); }
-inline Expr operator-(const Expr& a, int64_t b) { return a - constant(a->dtype, b); }
-inline Expr operator*(const Expr& a, int64_t b) { return a * constant(a->dtype, b); }
-inline Expr floordiv(const Expr& a, int64_t b) { return floordiv(a, constant(a->dtype, b)); }
-inline Expr floormod(const Expr& a, int64_t b) { return floormod(a, constant(a->dtype, b)); }
+inline Expr operator+(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kAdd, a, b);
+}
+inline Expr operator-(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kSub, a, b);
+}
+inline Expr operator*(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kMul, a, b);
+}
+inline Expr floordiv(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kFloorDiv, a, b);
+}
+inline Expr floormod(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kFloorMod, a, b);
+}
+inline Expr truncdiv(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kDiv, a, b);
+}
+inline Expr truncmod(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kMod, a, b);
+}
+inline Expr min(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kMin, a, b);
+}
+inline Expr max(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kMax, a, b);
+}
+inline Expr operator<(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kLt, a, b);
+}
+inline Expr operator<=(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kLe, a, b);
+}
+inline Expr operator>(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kGt, a, b);
+}
+inline Expr operator>=(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kGe, a, b);
+}
+inline Expr eq(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kEq, a, b);
+}
+inline Expr ne(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kNe, a, b);
+}
+inline Expr logicalAnd(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kAnd, a, b);
+}
+inline Expr logicalOr(const Expr& a, const Expr& b) {
+  return binary(BinaryOp::kOr, a, b);
+}
+inline Expr operator+(const Expr& a, int64_t b) {
+  return a + constant(a->dtype, b);
+}
+inline Expr operator-(const Expr& a, int64_t b) {
+  return a - constant(a->dtype, b);
+}
+inline Expr operator*(const Expr& a, int64_t b) {
+  return a * constant(a->dtype, b);
+}
+inline Expr floordiv(const Expr& a, int64_t b) {
+  return floordiv(a, constant(a->dtype, b));
+}
+inline Expr floormod(const Expr& a, int64_t b) {
+  return floormod(a, constant(a->dtype, b));
+}
 Expr logicalNot(const Expr& a);
 Expr negate(const Expr& a);
 Expr select(Expr condition, Expr a, Expr b);
@@ -57,10 +110,16 @@ int64_t floorModulo(int64_t a, int64_t b);
 
 /// A buffer with a fresh data variable.
 Buffer buffer(std::string name, DType dtype, Array<Expr> shape, std::string scope = "global");
-inline Expr load(const Buffer& b, Array<Expr> indices) { return make<const LoadNode>(b, std::move(indices)); }
-inline Stmt store(const Buffer& b, Expr value, Array<Expr> indices) { return make<const StoreNode>(b, std::move(value), std::move(indices)); }
+inline Expr load(const Buffer& b, Array<Expr> indices) {
+  return make<const LoadNode>(b, std::move(indices));
+}
+inline Stmt store(const Buffer& b, Expr value, Array<Expr> indices) {
+  return make<const StoreNode>(b, std::move(value), std::move(indices));
+}
 BufferRegion fullRegion(const Buffer& b);
-inline Range range(Expr min, Expr extent) { return make<const RangeNode>(std::move(min), std::move(extent)); }
+inline Range range(Expr min, Expr extent) {
+  return make<const RangeNode>(std::move(min), std::move(extent));
+}
 inline Stmt forLoop(Var v, Expr extent, Stmt body, ForKind kind = ForKind::kSerial) {
   Expr zero = constant(v->dtype, 0);
   return make<const ForNode>(std::move(v), std::move(zero), std::move(extent), kind, std::move(body));
@@ -81,8 +140,11 @@ NodeRef list(Array<NodeRef> items);
 PrimFunc withAttr(const PrimFunc& f, const std::string& key, NodeRef value);
 Function withAttr(const Function& f, const std::string& key, NodeRef value);
 
-/// Copies a node to change fields of the copy before it is shared: auto n = mutableCopy(block); n->body = …; Block(n).
-template <class T> Ref<T> mutableCopy(const Ref<const T>& node) { return make<T>(*node); }
+/// Copies a node to change fields of the copy before it is shared: auto n = mutableCopy(block); n->body = …;
+/// Block(n).
+template <class T> Ref<T> mutableCopy(const Ref<const T>& node) {
+  return make<T>(*node);
+}
 
 /// int64 expressions of static dimensions, and back (nothing when one is symbolic).
 Array<Expr> dims(const std::vector<int64_t>& shape);

@@ -1,8 +1,9 @@
 // Alpha-equality, the place of the first difference, and structural hash, over the field table.
 //
-// 1. Walk both nodes in step. 2. A definition binds the pair of variables (in PrimFunc, MatchBuffer, Function and
-// MatchCast also the variables of shapes and types not bound yet). 3. A use must be the bound partner, or the same free
-// variable. Bindings only grow, so a pair of nodes found equal stays equal and is remembered: shared subtrees cost once.
+// 1. Walk both nodes in step. 2. A definition binds the pair of variables (in PrimFunc, MatchBuffer, Function
+// and MatchCast also the variables of shapes and types not bound yet). 3. A use must be the bound partner, or
+// the same free variable. Bindings only grow, so a pair of nodes found equal stays equal and is remembered:
+// shared subtrees cost once.
 #include "base/hash.h"
 #include "ir/structural.h"
 
@@ -19,33 +20,49 @@ template <class T> const T& fieldAs(const Node& n, const Field& f) {
 // Text of a plain (not node) field, for comparison messages.
 std::string plainText(const Node& n, const Field& f) {
   switch (f.type) {
-  case FieldType::kInt: return std::to_string(fieldAs<int64_t>(n, f));
-  case FieldType::kBool: return fieldAs<bool>(n, f) ? "True" : "False";
-  case FieldType::kDouble: return std::to_string(fieldAs<double>(n, f));
-  case FieldType::kString: return "'" + fieldAs<std::string>(n, f) + "'";
-  case FieldType::kDType: return fieldAs<DType>(n, f).str();
-  case FieldType::kEnum: return f.enumNames ? f.enumNames[fieldAs<uint8_t>(n, f)] : std::to_string(fieldAs<uint8_t>(n, f));
+  case FieldType::kInt:
+    return std::to_string(fieldAs<int64_t>(n, f));
+  case FieldType::kBool:
+    return fieldAs<bool>(n, f) ? "True" : "False";
+  case FieldType::kDouble:
+    return std::to_string(fieldAs<double>(n, f));
+  case FieldType::kString:
+    return "'" + fieldAs<std::string>(n, f) + "'";
+  case FieldType::kDType:
+    return fieldAs<DType>(n, f).str();
+  case FieldType::kEnum:
+    return f.enumNames ? f.enumNames[fieldAs<uint8_t>(n, f)] : std::to_string(fieldAs<uint8_t>(n, f));
   case FieldType::kStrings: {
     std::string out;
-    for (const std::string& s : fieldAs<std::vector<std::string>>(n, f)) out += (out.empty() ? "[" : ", ") + s;
+    for (const std::string& s : fieldAs<std::vector<std::string>>(n, f))
+      out += (out.empty() ? "[" : ", ") + s;
     return out.empty() ? "[]" : out + "]";
   }
-  default: return "…";
+  default:
+    return "…";
   }
 }
 
 bool plainEqual(const Node& a, const Node& b, const Field& f) {
   switch (f.type) {
-  case FieldType::kInt: return fieldAs<int64_t>(a, f) == fieldAs<int64_t>(b, f);
-  case FieldType::kBool: return fieldAs<bool>(a, f) == fieldAs<bool>(b, f);
+  case FieldType::kInt:
+    return fieldAs<int64_t>(a, f) == fieldAs<int64_t>(b, f);
+  case FieldType::kBool:
+    return fieldAs<bool>(a, f) == fieldAs<bool>(b, f);
   case FieldType::kDouble: // by bits: NaN equals itself, -0 differs from 0
     return std::bit_cast<uint64_t>(fieldAs<double>(a, f)) == std::bit_cast<uint64_t>(fieldAs<double>(b, f));
-  case FieldType::kString: return fieldAs<std::string>(a, f) == fieldAs<std::string>(b, f);
-  case FieldType::kStrings: return fieldAs<std::vector<std::string>>(a, f) == fieldAs<std::vector<std::string>>(b, f);
-  case FieldType::kDType: return fieldAs<DType>(a, f) == fieldAs<DType>(b, f);
-  case FieldType::kEnum: return fieldAs<uint8_t>(a, f) == fieldAs<uint8_t>(b, f);
-  case FieldType::kTensor: return identical(*fieldAs<Tensor>(a, f), *fieldAs<Tensor>(b, f));
-  default: return true;
+  case FieldType::kString:
+    return fieldAs<std::string>(a, f) == fieldAs<std::string>(b, f);
+  case FieldType::kStrings:
+    return fieldAs<std::vector<std::string>>(a, f) == fieldAs<std::vector<std::string>>(b, f);
+  case FieldType::kDType:
+    return fieldAs<DType>(a, f) == fieldAs<DType>(b, f);
+  case FieldType::kEnum:
+    return fieldAs<uint8_t>(a, f) == fieldAs<uint8_t>(b, f);
+  case FieldType::kTensor:
+    return identical(*fieldAs<Tensor>(a, f), *fieldAs<Tensor>(b, f));
+  default:
+    return true;
   }
 }
 
@@ -61,7 +78,8 @@ public:
     if (isVariable(*a)) return useVariable(*a, *b);
     auto key = std::make_pair(a.get(), b.get());
     if (equalPairs_.count(key)) return true;
-    bool same = a->kind == Kind::kModule ? equalModules(*a.as<ModuleNode>(), *b.as<ModuleNode>()) : equalFields(a, b);
+    bool same =
+        a->kind == Kind::kModule ? equalModules(*a.as<ModuleNode>(), *b.as<ModuleNode>()) : equalFields(a, b);
     if (same) {
       equalPairs_.insert(key);
       kept_.push_back(a);
@@ -73,13 +91,15 @@ public:
 private:
   bool differs(const std::string& where, const std::string& what) {
     if (!what.empty()) difference = what;
-    if (!where.empty()) difference = where + (difference.find(": ") == std::string::npos ? ": " : ".") + difference;
+    if (!where.empty())
+      difference = where + (difference.find(": ") == std::string::npos ? ": " : ".") + difference;
     return false;
   }
 
   bool equalModules(const ModuleNode& a, const ModuleNode& b) {
     if (a.names.size() != b.names.size())
-      return differs("functions", std::to_string(a.names.size()) + " against " + std::to_string(b.names.size()));
+      return differs("functions",
+                     std::to_string(a.names.size()) + " against " + std::to_string(b.names.size()));
     for (size_t i = 0; i < a.names.size(); ++i) {
       GraphExpr other = b.find(a.names[i]->name);
       if (!other) return differs("functions", "'" + a.names[i]->name + "' is missing on the right");
@@ -92,13 +112,16 @@ private:
     for (const Field& f : kindInfo(a->kind).fields) {
       if (f.role == Role::kName) continue;
       if (f.type == FieldType::kNode) {
-        if (!child(fieldAs<NodeRef>(*a, f), fieldAs<NodeRef>(*b, f), f.role, a->kind)) return differs(f.name, "");
+        if (!child(fieldAs<NodeRef>(*a, f), fieldAs<NodeRef>(*b, f), f.role, a->kind))
+          return differs(f.name, "");
       } else if (f.type == FieldType::kList) {
         const auto& x = fieldAs<Array<NodeRef>>(*a, f).raw();
         const auto& y = fieldAs<Array<NodeRef>>(*b, f).raw();
-        if (x.size() != y.size()) return differs(f.name, std::to_string(x.size()) + " items against " + std::to_string(y.size()));
+        if (x.size() != y.size())
+          return differs(f.name, std::to_string(x.size()) + " items against " + std::to_string(y.size()));
         for (size_t i = 0; i < x.size(); ++i)
-          if (!child(x[i], y[i], f.role, a->kind)) return differs(std::string(f.name) + "[" + std::to_string(i) + "]", "");
+          if (!child(x[i], y[i], f.role, a->kind))
+            return differs(std::string(f.name) + "[" + std::to_string(i) + "]", "");
       } else if (!plainEqual(*a, *b, f)) {
         return differs(f.name, plainText(*a, f) + " against " + plainText(*b, f));
       }
@@ -113,7 +136,8 @@ private:
     if (isVariable(*a) && a->kind == b->kind) {
       if (!bind(*a, *b)) return pattern_ = outer, differs("", "bound twice in different ways");
     } else if (a->kind == Kind::kBuffer && b->kind == Kind::kBuffer) {
-      if (!bind(*a.as<BufferNode>()->data, *b.as<BufferNode>()->data)) return pattern_ = outer, differs("data", "bound twice in different ways");
+      if (!bind(*a.as<BufferNode>()->data, *b.as<BufferNode>()->data))
+        return pattern_ = outer, differs("data", "bound twice in different ways");
     }
     bool same = isVariable(*a) && a->kind == b->kind ? equalFields(a, b) : equal(a, b);
     pattern_ = outer;
@@ -128,7 +152,8 @@ private:
     if (pattern_ || mapFree_) {
       const auto* x = a.kind == Kind::kVar ? static_cast<const VarNode*>(&a) : nullptr;
       const auto* y = b.kind == Kind::kVar ? static_cast<const VarNode*>(&b) : nullptr;
-      if (x && y && !(x->dtype == y->dtype)) return differs("dtype", x->dtype.str() + " against " + y->dtype.str());
+      if (x && y && !(x->dtype == y->dtype))
+        return differs("dtype", x->dtype.str() + " against " + y->dtype.str());
       return bind(a, b);
     }
     return differs("", "different free variables");
@@ -162,8 +187,10 @@ public:
     if (isVariable(*n)) return variable(*n);
     if (auto it = memo_.find(n.get()); it != memo_.end()) return it->second;
     uint64_t h = hashCombine(0, uint64_t(n->kind));
-    if (const auto* m = n.as<ModuleNode>()) h = module(*m, h);
-    else h = fields(n, h);
+    if (const auto* m = n.as<ModuleNode>())
+      h = module(*m, h);
+    else
+      h = fields(n, h);
     memo_.emplace(n.get(), h);
     return h;
   }
@@ -171,19 +198,22 @@ public:
 private:
   uint64_t module(const ModuleNode& m, uint64_t h) {
     uint64_t sum = 0; // order of functions does not matter
-    for (size_t i = 0; i < m.names.size(); ++i) sum += hashText(m.names[i]->name, Hasher(mapFree_).hash(m.functions[i]));
+    for (size_t i = 0; i < m.names.size(); ++i)
+      sum += hashText(m.names[i]->name, Hasher(mapFree_).hash(m.functions[i]));
     return hashCombine(hashCombine(h, sum), m.attrs ? hash(m.attrs) : 0);
   }
 
   uint64_t fields(const NodeRef& n, uint64_t h) {
     for (const Field& f : kindInfo(n->kind).fields) {
       if (f.role == Role::kName) continue;
-      if (f.type == FieldType::kNode) h = hashCombine(h, child(fieldAs<NodeRef>(*n, f), f.role, n->kind));
+      if (f.type == FieldType::kNode)
+        h = hashCombine(h, child(fieldAs<NodeRef>(*n, f), f.role, n->kind));
       else if (f.type == FieldType::kList) {
         const auto& items = fieldAs<Array<NodeRef>>(*n, f).raw();
         h = hashCombine(h, items.size());
         for (const NodeRef& item : items) h = hashCombine(h, child(item, f.role, n->kind));
-      } else h = hashCombine(h, plain(*n, f));
+      } else
+        h = hashCombine(h, plain(*n, f));
     }
     return h;
   }
@@ -210,10 +240,14 @@ private:
 
   static uint64_t plain(const Node& n, const Field& f) {
     switch (f.type) {
-    case FieldType::kInt: return uint64_t(fieldAs<int64_t>(n, f));
-    case FieldType::kBool: return fieldAs<bool>(n, f);
-    case FieldType::kDouble: return std::bit_cast<uint64_t>(fieldAs<double>(n, f));
-    case FieldType::kString: return hashText(fieldAs<std::string>(n, f));
+    case FieldType::kInt:
+      return uint64_t(fieldAs<int64_t>(n, f));
+    case FieldType::kBool:
+      return fieldAs<bool>(n, f);
+    case FieldType::kDouble:
+      return std::bit_cast<uint64_t>(fieldAs<double>(n, f));
+    case FieldType::kString:
+      return hashText(fieldAs<std::string>(n, f));
     case FieldType::kStrings: {
       uint64_t h = 0;
       for (const std::string& s : fieldAs<std::vector<std::string>>(n, f)) h = hashText(s, h);
@@ -223,9 +257,12 @@ private:
       DType t = fieldAs<DType>(n, f);
       return uint64_t(t.code) << 32 | uint64_t(t.bits) << 16 | t.lanes;
     }
-    case FieldType::kEnum: return fieldAs<uint8_t>(n, f);
-    case FieldType::kTensor: return tensor(*fieldAs<Tensor>(n, f));
-    default: return 0;
+    case FieldType::kEnum:
+      return fieldAs<uint8_t>(n, f);
+    case FieldType::kTensor:
+      return tensor(*fieldAs<Tensor>(n, f));
+    default:
+      return 0;
     }
   }
 
@@ -242,13 +279,17 @@ private:
 
 } // namespace
 
-bool structuralEqual(const NodeRef& a, const NodeRef& b, bool mapFree) { return Comparer(mapFree).equal(a, b); }
+bool structuralEqual(const NodeRef& a, const NodeRef& b, bool mapFree) {
+  return Comparer(mapFree).equal(a, b);
+}
 
 std::string firstDifference(const NodeRef& a, const NodeRef& b, bool mapFree) {
   Comparer c(mapFree);
   return c.equal(a, b) ? "" : c.difference;
 }
 
-uint64_t structuralHash(const NodeRef& node, bool mapFree) { return Hasher(mapFree).hash(node); }
+uint64_t structuralHash(const NodeRef& node, bool mapFree) {
+  return Hasher(mapFree).hash(node);
+}
 
 } // namespace bevel

@@ -16,9 +16,9 @@ struct NamedTensor {
   Tensor value;
 };
 
-/// Writes a safetensors file (8-byte header length, JSON header, data from a multiple of 64 bytes on, without gaps, wide
-/// elements first so that all are aligned). Formats without a safetensors dtype (int4, …) are written as U8 bytes and
-/// named in the header's metadata. No string tensors.
+/// Writes a safetensors file (8-byte header length, JSON header, data from a multiple of 64 bytes on, without
+/// gaps, wide elements first so that all are aligned). Formats without a safetensors dtype (int4, …) are
+/// written as U8 bytes and named in the header's metadata. No string tensors.
 Status writeSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                         const std::vector<std::pair<std::string, std::string>>& metadata = {});
 

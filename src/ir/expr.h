@@ -13,12 +13,13 @@ public:
 };
 using Expr = Ref<const ExprNode>;
 
-/// A variable; its identity is the object. Pointers to buffers have dtype handle with the pointee's type and scope.
+/// A variable; its identity is the object. Pointers to buffers have dtype handle with the pointee's type and
+/// scope.
 class VarNode : public ExprNode {
 public:
   std::string name;
-  DType pointee;      // for handles that point to elements
-  std::string scope;  // for such handles: storage scope, "" is global
+  DType pointee;     // for handles that point to elements
+  std::string scope; // for such handles: storage scope, "" is global
   VarNode(std::string n, DType t) : ExprNode(kKind, t), name(std::move(n)) {}
   NODE(Var) FIELDS(NAME(name), USE(dtype), USE(pointee), USE(scope))
 };
@@ -61,17 +62,38 @@ public:
 };
 using Unary = Ref<const UnaryNode>;
 
-/// kDiv and kMod truncate towards zero on integers; kFloorDiv and kFloorMod round towards minus infinity. Division by
-/// zero is undefined in the IR and defined by the operators that emit it. Integer arithmetic of index types does not
-/// overflow (whoever builds an index proves it or chooses a wider type); element arithmetic wraps. kMin and kMax
-/// propagate NaN. kAnd and kOr evaluate both sides.
+/// kDiv and kMod truncate towards zero on integers; kFloorDiv and kFloorMod round towards minus infinity.
+/// Division by zero is undefined in the IR and defined by the operators that emit it. Integer arithmetic of
+/// index types does not overflow (whoever builds an index proves it or chooses a wider type); element
+/// arithmetic wraps. kMin and kMax propagate NaN. kAnd and kOr evaluate both sides.
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kMod, kFloorDiv, kFloorMod, kMin, kMax,
-  kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr,
-  kBitAnd, kBitOr, kBitXor, kShl, kShr,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kFloorDiv,
+  kFloorMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShl,
+  kShr,
 };
 extern const char* const kBinaryNames[];
-inline bool isComparison(BinaryOp op) { return op >= BinaryOp::kEq && op <= BinaryOp::kGe; }
+inline bool isComparison(BinaryOp op) {
+  return op >= BinaryOp::kEq && op <= BinaryOp::kGe;
+}
 
 /// Both operands have the same dtype; comparisons give bool of the same lanes.
 class BinaryNode : public ExprNode {
@@ -79,13 +101,14 @@ public:
   BinaryOp op;
   Expr a, b;
   BinaryNode(BinaryOp o, Expr x, Expr y)
-      : ExprNode(kKind, isComparison(o) ? DType::Bool(x->dtype.lanes) : x->dtype), op(o), a(std::move(x)), b(std::move(y)) {}
+      : ExprNode(kKind, isComparison(o) ? DType::Bool(x->dtype.lanes) : x->dtype), op(o), a(std::move(x)),
+        b(std::move(y)) {}
   NODE(Binary) FIELDS(ENUM(op, kBinaryNames), USE(a), USE(b))
 };
 using Binary = Ref<const BinaryNode>;
 
-/// condition ? a : b, element by element; both sides are evaluated and must be safe. See Intrin::kIfThenElse for the
-/// form that evaluates one side only.
+/// condition ? a : b, element by element; both sides are evaluated and must be safe. See Intrin::kIfThenElse
+/// for the form that evaluates one side only.
 class SelectNode : public ExprNode {
 public:
   Expr condition, a, b;
@@ -95,7 +118,8 @@ public:
 };
 using Select = Ref<const SelectNode>;
 
-/// Value conversion: float to int truncates (and saturates, NaN gives 0), int to narrower int wraps, to bool is != 0.
+/// Value conversion: float to int truncates (and saturates, NaN gives 0), int to narrower int wraps, to bool
+/// is != 0.
 class CastNode : public ExprNode {
 public:
   Expr value;
@@ -107,8 +131,8 @@ using Cast = Ref<const CastNode>;
 class BufferNode;
 using Buffer = Ref<const BufferNode>;
 
-/// buffer[indices]. The last index may be a vector (Ramp): then the value is a vector. `predicate` (may be null): a bool
-/// vector; lanes where it is false read nothing and give 0.
+/// buffer[indices]. The last index may be a vector (Ramp): then the value is a vector. `predicate` (may be
+/// null): a bool vector; lanes where it is false read nothing and give 0.
 class LoadNode : public ExprNode {
 public:
   Buffer buffer;
@@ -123,7 +147,8 @@ using Load = Ref<const LoadNode>;
 class RampNode : public ExprNode {
 public:
   Expr base, stride;
-  RampNode(Expr b, Expr s, int lanes) : ExprNode(kKind, b->dtype.withLanes(lanes)), base(std::move(b)), stride(std::move(s)) {}
+  RampNode(Expr b, Expr s, int lanes)
+      : ExprNode(kKind, b->dtype.withLanes(lanes)), base(std::move(b)), stride(std::move(s)) {}
   NODE(Ramp) FIELDS(USE(dtype), USE(base), USE(stride))
 };
 using Ramp = Ref<const RampNode>;
@@ -152,7 +177,8 @@ public:
   Expr value;
   Var var;
   Expr body;
-  LetNode(Var x, Expr v, Expr b) : ExprNode(kKind, b->dtype), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
+  LetNode(Var x, Expr v, Expr b)
+      : ExprNode(kKind, b->dtype), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
   NODE(Let) FIELDS(USE(value), DEF(var), USE(body))
 };
 using Let = Ref<const LetNode>;
@@ -214,7 +240,8 @@ public:
 };
 using IterVar = Ref<const IterVarNode>;
 
-/// A commutative, associative reduction over tuples: result = combine(lhs, rhs), identity its neutral element.
+/// A commutative, associative reduction over tuples: result = combine(lhs, rhs), identity its neutral
+/// element.
 class CombinerNode : public Node {
 public:
   Array<Var> lhs, rhs;
@@ -235,15 +262,15 @@ public:
   Expr condition;   // null: always
   int64_t index;
   ReduceNode(Combiner c, Array<IterVar> ax, Array<Expr> src, Array<Expr> in, Expr cond, int64_t i)
-      : ExprNode(kKind, src[size_t(i)]->dtype), combiner(std::move(c)), axes(std::move(ax)), source(std::move(src)),
-        init(std::move(in)), condition(std::move(cond)), index(i) {}
+      : ExprNode(kKind, src[size_t(i)]->dtype), combiner(std::move(c)), axes(std::move(ax)),
+        source(std::move(src)), init(std::move(in)), condition(std::move(cond)), index(i) {}
   NODE(Reduce) FIELDS(USE(combiner), DEF(axes), USE(source), USE(init), USE(condition), USE(index))
 };
 using Reduce = Ref<const ReduceNode>;
 
-/// A multi-dimensional view of memory. Its identity is `data`: buffers with the same data variable are the same buffer,
-/// whatever their shape or scope. Element (i0, i1, …) lies at data[elemOffset + Σ ik * stride_k], in elements; no
-/// strides means row-major and dense.
+/// A multi-dimensional view of memory. Its identity is `data`: buffers with the same data variable are the
+/// same buffer, whatever their shape or scope. Element (i0, i1, …) lies at data[elemOffset + Σ ik *
+/// stride_k], in elements; no strides means row-major and dense.
 class BufferNode : public Node {
 public:
   Var data; // handle
@@ -253,16 +280,16 @@ public:
   Expr elemOffset;     // null: 0
   std::string name;
   std::string scope = "global";
-  int64_t alignment = 64;    // of data, in bytes
-  int64_t offsetFactor = 0;  // elemOffset is a multiple of it; 0: unknown
+  int64_t alignment = 64;   // of data, in bytes
+  int64_t offsetFactor = 0; // elemOffset is a multiple of it; 0: unknown
   Array<Expr> axisSeparators;
   BufferNode(Var d, DType t, Array<Expr> s, std::string n)
       : Node(kKind), data(std::move(d)), dtype(t), shape(std::move(s)), name(std::move(n)) {}
   size_t rank() const { return shape.size(); }
   bool sameAs(const BufferNode& other) const { return data == other.data; }
   NODE(Buffer)
-  FIELDS(USE(data), USE(dtype), USE(shape), USE(strides), USE(elemOffset), NAME(name), USE(scope), USE(alignment),
-         USE(offsetFactor), USE(axisSeparators))
+  FIELDS(USE(data), USE(dtype), USE(shape), USE(strides), USE(elemOffset), NAME(name), USE(scope),
+         USE(alignment), USE(offsetFactor), USE(axisSeparators))
 };
 
 class BufferRegionNode : public Node {
@@ -293,7 +320,8 @@ public:
 };
 using List = Ref<const ListNode>;
 
-/// Attributes: keys sorted and unique. Values: IntImm, FloatImm, StringImm, List, Dict, DTypeImm, or any node.
+/// Attributes: keys sorted and unique. Values: IntImm, FloatImm, StringImm, List, Dict, DTypeImm, or any
+/// node.
 class DictNode : public Node {
 public:
   std::vector<std::string> keys;

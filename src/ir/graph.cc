@@ -8,7 +8,8 @@ namespace bevel {
 ConstantNode::ConstantNode(Tensor v, std::string n)
     : GraphExprNode(kKind, tensorType(v->dtype, v->shape)), value(std::move(v)), name(std::move(n)) {}
 
-ShapeExprNode::ShapeExprNode(Array<Expr> v) : GraphExprNode(kKind, make<const ShapeTypeNode>(v)), values(std::move(v)) {}
+ShapeExprNode::ShapeExprNode(Array<Expr> v)
+    : GraphExprNode(kKind, make<const ShapeTypeNode>(v)), values(std::move(v)) {}
 
 TupleNode::TupleNode(Array<GraphExpr> i) : GraphExprNode(kKind), items(std::move(i)) {
   Array<Type> types;
@@ -20,12 +21,14 @@ TupleNode::TupleNode(Array<GraphExpr> i) : GraphExprNode(kKind), items(std::move
 }
 
 TupleGetNode::TupleGetNode(GraphExpr t, int64_t i) : GraphExprNode(kKind), tuple(std::move(t)), index(i) {
-  if (const auto* tt = tuple->type.as<TupleTypeNode>(); tt && index >= 0 && size_t(index) < tt->fields_.size())
+  if (const auto* tt = tuple->type.as<TupleTypeNode>();
+      tt && index >= 0 && size_t(index) < tt->fields_.size())
     type = tt->fields_[size_t(index)];
 }
 
 PrimValueNode::PrimValueNode(Expr v) : GraphExprNode(kKind), value(std::move(v)) {
-  type = value->dtype.isString() ? Type(make<const ObjectTypeNode>("string")) : Type(make<const PrimTypeNode>(value->dtype, value));
+  type = value->dtype.isString() ? Type(make<const ObjectTypeNode>("string"))
+                                 : Type(make<const PrimTypeNode>(value->dtype, value));
 }
 
 const std::string& GraphCallNode::opName() const {
@@ -35,7 +38,8 @@ const std::string& GraphCallNode::opName() const {
 }
 
 FunctionNode::FunctionNode(Array<GraphVar> p, SeqExpr b, Type r, Dict a, bool isPure)
-    : GraphExprNode(kKind), params(std::move(p)), body(std::move(b)), result(std::move(r)), pure(isPure), attrs(std::move(a)) {
+    : GraphExprNode(kKind), params(std::move(p)), body(std::move(b)), result(std::move(r)), pure(isPure),
+      attrs(std::move(a)) {
   Array<Type> types;
   for (const GraphVar& v : params) types.push_back(v->type);
   type = make<const FuncTypeNode>(types, result, pure);

@@ -20,7 +20,8 @@ class GraphVarNode : public GraphExprNode {
 public:
   std::string name;
   bool dataflow;
-  GraphVarNode(std::string n, Type t, bool df = false) : GraphExprNode(kKind, std::move(t)), name(std::move(n)), dataflow(df) {}
+  GraphVarNode(std::string n, Type t, bool df = false)
+      : GraphExprNode(kKind, std::move(t)), name(std::move(n)), dataflow(df) {}
   NODE(GraphVar) FIELDS(NAME(name), USE(type), USE(dataflow))
 };
 using GraphVar = Ref<const GraphVarNode>;
@@ -29,7 +30,8 @@ using GraphVar = Ref<const GraphVarNode>;
 class GlobalVarNode : public GraphExprNode {
 public:
   std::string name;
-  explicit GlobalVarNode(std::string n, Type t = nullptr) : GraphExprNode(kKind, std::move(t)), name(std::move(n)) {}
+  explicit GlobalVarNode(std::string n, Type t = nullptr)
+      : GraphExprNode(kKind, std::move(t)), name(std::move(n)) {}
   NODE(GlobalVar) FIELDS(USE(name))
 };
 using GlobalVar = Ref<const GlobalVarNode>;
@@ -37,7 +39,7 @@ using GlobalVar = Ref<const GlobalVarNode>;
 class ConstantNode : public GraphExprNode {
 public:
   Tensor value;
-  std::string name; // of the weight in the model, for people; may be empty
+  std::string name;                                    // of the weight in the model, for people; may be empty
   explicit ConstantNode(Tensor v, std::string n = ""); // its type follows from the value
   NODE(Constant) FIELDS(USE(value), NAME(name))
 };
@@ -104,12 +106,12 @@ public:
 };
 using ExternFunc = Ref<const ExternFuncNode>;
 
-/// op(args, attrs). `op` is an OpRef, GlobalVar, ExternFunc or GraphVar of function type. `typeArgs`: the result types
-/// that call_tir, call_dps_packed and packed calls state.
-/// Conventions: call_tir: args = {GlobalVar, Tuple of tensors, optional ShapeExpr of extra scalars};
-/// call_dps_packed: {ExternFunc, Tuple}; call_packed: op is the ExternFunc itself;
-/// while_loop: {GlobalVar condition, GlobalVar body, Tuple initial state}: state = body(*state) while condition(*state),
-/// giving the final state; both functions take the state's fields, and body returns a tuple of the same types.
+/// op(args, attrs). `op` is an OpRef, GlobalVar, ExternFunc or GraphVar of function type. `typeArgs`: the
+/// result types that call_tir, call_dps_packed and packed calls state. Conventions: call_tir: args =
+/// {GlobalVar, Tuple of tensors, optional ShapeExpr of extra scalars}; call_dps_packed: {ExternFunc, Tuple};
+/// call_packed: op is the ExternFunc itself; while_loop: {GlobalVar condition, GlobalVar body, Tuple initial
+/// state}: state = body(*state) while condition(*state), giving the final state; both functions take the
+/// state's fields, and body returns a tuple of the same types.
 class GraphCallNode : public GraphExprNode {
 public:
   GraphExpr op;
@@ -117,7 +119,8 @@ public:
   Dict attrs; // may be null
   Array<Type> typeArgs;
   GraphCallNode(GraphExpr o, Array<GraphExpr> a, Dict k = nullptr, Array<Type> t = {}, Type result = nullptr)
-      : GraphExprNode(kKind, std::move(result)), op(std::move(o)), args(std::move(a)), attrs(std::move(k)), typeArgs(std::move(t)) {}
+      : GraphExprNode(kKind, std::move(result)), op(std::move(o)), args(std::move(a)), attrs(std::move(k)),
+        typeArgs(std::move(t)) {}
   /// The operator's name when op is an OpRef, else "".
   const std::string& opName() const;
   bool isOp(std::string_view name) const { return opName() == name; }
@@ -135,13 +138,15 @@ public:
 };
 using VarBinding = Ref<const VarBindingNode>;
 
-/// var = R.match_cast(value, type): checked at run time; binds the symbolic dimensions of `type` not bound before.
+/// var = R.match_cast(value, type): checked at run time; binds the symbolic dimensions of `type` not bound
+/// before.
 class MatchCastNode : public Node {
 public:
   GraphExpr value;
   Type pattern; // free Vars in it are bound
   GraphVar var;
-  MatchCastNode(GraphVar x, GraphExpr v, Type t) : Node(kKind), value(std::move(v)), pattern(std::move(t)), var(std::move(x)) {}
+  MatchCastNode(GraphVar x, GraphExpr v, Type t)
+      : Node(kKind), value(std::move(v)), pattern(std::move(t)), var(std::move(x)) {}
   NODE(MatchCast) FIELDS(USE(value), DEF(pattern), DEF(var))
 };
 using MatchCast = Ref<const MatchCastNode>;
@@ -173,13 +178,15 @@ public:
   GraphExpr condition;
   SeqExpr thenBranch, elseBranch;
   GraphIfNode(GraphExpr c, SeqExpr t, SeqExpr e, Type result)
-      : GraphExprNode(kKind, std::move(result)), condition(std::move(c)), thenBranch(std::move(t)), elseBranch(std::move(e)) {}
+      : GraphExprNode(kKind, std::move(result)), condition(std::move(c)), thenBranch(std::move(t)),
+        elseBranch(std::move(e)) {}
   NODE(GraphIf) FIELDS(USE(condition), USE(thenBranch), USE(elseBranch))
 };
 using GraphIf = Ref<const GraphIfNode>;
 
-/// A graph function. Its parameters bind the symbolic dimensions of their types. Attributes used by us: "Primitive"
-/// (1: a fused group), "target" (string), "global_symbol", "num_input" (inputs before parameters).
+/// A graph function. Its parameters bind the symbolic dimensions of their types. Attributes used by us:
+/// "Primitive" (1: a fused group), "target" (string), "global_symbol", "num_input" (inputs before
+/// parameters).
 class FunctionNode : public GraphExprNode {
 public:
   Array<GraphVar> params;
@@ -192,8 +199,8 @@ public:
 };
 using Function = Ref<const FunctionNode>;
 
-/// A tensor program. params are handles (with a buffer at the same index) or scalars (null buffer). Outputs are the
-/// parameters its attribute "num_outputs" counts from the end (default: those it writes).
+/// A tensor program. params are handles (with a buffer at the same index) or scalars (null buffer). Outputs
+/// are the parameters its attribute "num_outputs" counts from the end (default: those it writes).
 class PrimFuncNode : public GraphExprNode {
 public:
   Array<Var> params;
@@ -202,7 +209,8 @@ public:
   Dict attrs;            // may be null
   Stmt body;             // before lowering: a root block realize
   PrimFuncNode(Array<Var> p, Array<Buffer> b, Stmt s, Dict a = nullptr)
-      : GraphExprNode(kKind), params(std::move(p)), buffers(std::move(b)), attrs(std::move(a)), body(std::move(s)) {}
+      : GraphExprNode(kKind), params(std::move(p)), buffers(std::move(b)), attrs(std::move(a)),
+        body(std::move(s)) {}
   NODE(PrimFunc) FIELDS(DEF(params), DEF(buffers), USE(result), USE(attrs), USE(body))
 };
 using PrimFunc = Ref<const PrimFuncNode>;

@@ -21,9 +21,10 @@ const KindInfo& kindInfo(Kind kind) {
 }
 
 const char* const kUnaryNames[] = {"neg", "not", "bitwise_not"};
-const char* const kBinaryNames[] = {"add", "sub", "mul", "div", "mod", "floordiv", "floormod", "min", "max", "eq",
-                                    "ne", "lt", "le", "gt", "ge", "and", "or", "bitwise_and", "bitwise_or",
-                                    "bitwise_xor", "shift_left", "shift_right"};
+const char* const kBinaryNames[] = {
+    "add", "sub",         "mul",        "div",         "mod",        "floordiv",   "floormod", "min",
+    "max", "eq",          "ne",         "lt",          "le",         "gt",         "ge",       "and",
+    "or",  "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"};
 const char* const kIterTypeNames[] = {"spatial", "reduce", "scan", "opaque"};
 const char* const kForKindNames[] = {"serial", "parallel", "vectorized", "unroll", "thread_binding"};
 const char* const kIntrinNames[] = {
@@ -38,12 +39,16 @@ static const IntrinInfo kIntrins[] = {
 #undef INTRIN
 };
 
-const IntrinInfo& intrinInfo(Intrin op) { return kIntrins[size_t(op)]; }
-int numIntrins() { return int(std::size(kIntrins)); }
+const IntrinInfo& intrinInfo(Intrin op) {
+  return kIntrins[size_t(op)];
+}
+int numIntrins() {
+  return int(std::size(kIntrins));
+}
 
 LoadNode::LoadNode(Buffer b, Array<Expr> i, Expr p)
-    : ExprNode(kKind, b->dtype.withLanes(b->dtype.lanes * (i.empty() ? 1 : i.back()->dtype.lanes))), buffer(std::move(b)),
-      indices(std::move(i)), predicate(std::move(p)) {}
+    : ExprNode(kKind, b->dtype.withLanes(b->dtype.lanes * (i.empty() ? 1 : i.back()->dtype.lanes))),
+      buffer(std::move(b)), indices(std::move(i)), predicate(std::move(p)) {}
 
 NodeRef DictNode::find(std::string_view key) const {
   for (size_t i = 0; i < keys.size(); ++i)

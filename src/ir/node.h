@@ -30,13 +30,24 @@ inline constexpr int kNumKinds = int(Kind::kModule) + 1;
 /// How a field takes part in scoping and comparison.
 enum class Role : uint8_t {
   kUse,  // compared; variables in it refer to definitions
-  kDef,  // binds: a Var, GraphVar, GlobalVar, IterVar (its var) or Buffer (its data variable, and those variables of
-         // its shape, strides and offset that nothing has bound yet), visible in later fields of this node and,
-         // for statements of a Seq and bindings of a block, in what follows
+  kDef,  // binds: a Var, GraphVar, GlobalVar, IterVar (its var) or Buffer (its data variable, and those
+         // variables of its shape, strides and offset that nothing has bound yet), visible in later fields of
+         // this node and, for statements of a Seq and bindings of a block, in what follows
   kName, // ignored by equality and hash
 };
 
-enum class FieldType : uint8_t { kNode, kList, kInt, kBool, kDouble, kString, kStrings, kDType, kEnum, kTensor };
+enum class FieldType : uint8_t {
+  kNode,
+  kList,
+  kInt,
+  kBool,
+  kDouble,
+  kString,
+  kStrings,
+  kDType,
+  kEnum,
+  kTensor
+};
 
 struct Field {
   const char* name;
@@ -92,7 +103,10 @@ public:
     Iterator() = default;
     explicit Iterator(const NodeRef* p) : p_(p) {}
     const T& operator*() const { return static_cast<const T&>(static_cast<const RefBase&>(*p_)); }
-    Iterator& operator++() { ++p_; return *this; }
+    Iterator& operator++() {
+      ++p_;
+      return *this;
+    }
     Iterator operator++(int) { return Iterator(p_++); }
     bool operator==(const Iterator&) const = default;
 
@@ -102,7 +116,9 @@ public:
 
   size_t size() const { return items_.size(); }
   bool empty() const { return items_.empty(); }
-  const T& operator[](size_t i) const { return static_cast<const T&>(static_cast<const RefBase&>(items_[i])); }
+  const T& operator[](size_t i) const {
+    return static_cast<const T&>(static_cast<const RefBase&>(items_[i]));
+  }
   const T& front() const { return (*this)[0]; }
   const T& back() const { return (*this)[size() - 1]; }
   Iterator begin() const { return Iterator(items_.data()); }
@@ -128,35 +144,51 @@ private:
 // Offsets in structs with a base class are well defined on every compiler we support.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
-// The field list of a node struct. FIELDS(...) takes USE(f), DEF(f), NAME(f), and ENUM(f, names) for enumerations.
+// The field list of a node struct. FIELDS(...) takes USE(f), DEF(f), NAME(f), and ENUM(f, names) for
+// enumerations.
 namespace detail {
 template <class T> constexpr FieldType fieldType() {
-  if constexpr (std::is_same_v<T, Tensor>) return FieldType::kTensor;
-  else if constexpr (std::is_base_of_v<RefBase, T>) return FieldType::kNode;
-  else if constexpr (std::is_same_v<T, int64_t>) return FieldType::kInt;
-  else if constexpr (std::is_same_v<T, bool>) return FieldType::kBool;
-  else if constexpr (std::is_same_v<T, double>) return FieldType::kDouble;
-  else if constexpr (std::is_same_v<T, std::string>) return FieldType::kString;
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>) return FieldType::kStrings;
-  else if constexpr (std::is_same_v<T, DType>) return FieldType::kDType;
-  else if constexpr (std::is_enum_v<T>) { static_assert(sizeof(T) == 1); return FieldType::kEnum; }
-  else return FieldType::kList;
+  if constexpr (std::is_same_v<T, Tensor>)
+    return FieldType::kTensor;
+  else if constexpr (std::is_base_of_v<RefBase, T>)
+    return FieldType::kNode;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return FieldType::kInt;
+  else if constexpr (std::is_same_v<T, bool>)
+    return FieldType::kBool;
+  else if constexpr (std::is_same_v<T, double>)
+    return FieldType::kDouble;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return FieldType::kString;
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return FieldType::kStrings;
+  else if constexpr (std::is_same_v<T, DType>)
+    return FieldType::kDType;
+  else if constexpr (std::is_enum_v<T>) {
+    static_assert(sizeof(T) == 1);
+    return FieldType::kEnum;
+  } else
+    return FieldType::kList;
 }
 } // namespace detail
-#define BEVEL_FIELD(f, role, names)                                                                                    \
-  ::bevel::Field { #f, uint16_t(offsetof(Self, f)), ::bevel::detail::fieldType<decltype(Self::f)>(), role, names }
+#define BEVEL_FIELD(f, role, names)                                                                          \
+  ::bevel::Field {                                                                                           \
+    #f, uint16_t(offsetof(Self, f)), ::bevel::detail::fieldType<decltype(Self::f)>(), role, names            \
+  }
 #define USE(f) BEVEL_FIELD(f, ::bevel::Role::kUse, nullptr)
 #define DEF(f) BEVEL_FIELD(f, ::bevel::Role::kDef, nullptr)
 #define NAME(f) BEVEL_FIELD(f, ::bevel::Role::kName, nullptr)
 #define ENUM(f, names) BEVEL_FIELD(f, ::bevel::Role::kUse, names)
-#define NODE(Name)                                                                                                     \
-  static constexpr Kind kKind = Kind::k##Name;                                                                         \
-  using Self = Name##Node;                                                                                             \
-  static bool classof(const Node* n) { return n->kind == kKind; }
-#define FIELDS(...)                                                                                                    \
-  static std::span<const Field> fields() {                                                                             \
-    static const Field table[] = {__VA_ARGS__};                                                                        \
-    return table;                                                                                                      \
+#define NODE(Name)                                                                                           \
+  static constexpr Kind kKind = Kind::k##Name;                                                               \
+  using Self = Name##Node;                                                                                   \
+  static bool classof(const Node* n) {                                                                       \
+    return n->kind == kKind;                                                                                 \
+  }
+#define FIELDS(...)                                                                                          \
+  static std::span<const Field> fields() {                                                                   \
+    static const Field table[] = {__VA_ARGS__};                                                              \
+    return table;                                                                                            \
   }
 
 } // namespace bevel

@@ -48,7 +48,8 @@ Result<NodeRef> parseFunction(std::string_view text, std::string file = "");
 Result<NodeRef> parseExpression(std::string_view text, const ParseOptions& options);
 
 /// Prints, parses and compares: an error that shows the text and the difference where they are not inverse.
-/// Well-formed modules and functions always pass; tests and the pass runner (PassOptions::roundTripEach) check it.
+/// Well-formed modules and functions always pass; tests and the pass runner (PassOptions::roundTripEach)
+/// check it.
 Status checkRoundTrip(const NodeRef& moduleOrFunction);
 
 } // namespace bevel

@@ -112,7 +112,8 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
   if (v.tag == Value::kFailed) return nullptr;
   if (v.tag == Value::kNode) {
     if (v.fresh && v.node.is<VarNode>()) {
-      failed(where, "this call declares a variable and is no value", "write n = T.int64() on a line of its own");
+      failed(where, "this call declares a variable and is no value",
+             "write n = T.int64() on a line of its own");
       return nullptr;
     }
     if (v.node.is<ExprNode>()) return cast<ExprNode>(v.node);

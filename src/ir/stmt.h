@@ -20,13 +20,14 @@ public:
   Array<Expr> indices;
   Expr predicate; // null: all lanes
   StoreNode(Buffer b, Expr v, Array<Expr> i, Expr p = nullptr)
-      : StmtNode(kKind), buffer(std::move(b)), value(std::move(v)), indices(std::move(i)), predicate(std::move(p)) {}
+      : StmtNode(kKind), buffer(std::move(b)), value(std::move(v)), indices(std::move(i)),
+        predicate(std::move(p)) {}
   NODE(Store) FIELDS(USE(buffer), USE(value), USE(indices), USE(predicate))
 };
 using Store = Ref<const StoreNode>;
 
-/// Statements in order; never nested directly and never of length one (use seq()). An Alloc or DeclBuffer or LetStmt
-/// holds the rest of its scope as its body.
+/// Statements in order; never nested directly and never of length one (use seq()). An Alloc or DeclBuffer or
+/// LetStmt holds the rest of its scope as its body.
 class SeqNode : public StmtNode {
 public:
   Array<Stmt> stmts;
@@ -63,7 +64,8 @@ public:
       : StmtNode(kKind), min(std::move(m)), extent(std::move(e)), forKind(k), thread(std::move(t)),
         annotations(std::move(a)), var(std::move(v)), body(std::move(b)) {}
   NODE(For)
-  FIELDS(USE(min), USE(extent), ENUM(forKind, kForKindNames), USE(thread), USE(annotations), DEF(var), USE(body))
+  FIELDS(USE(min), USE(extent), ENUM(forKind, kForKindNames), USE(thread), USE(annotations), DEF(var),
+         USE(body))
 };
 using For = Ref<const ForNode>;
 
@@ -81,7 +83,8 @@ public:
   Expr value;
   Var var;
   Stmt body;
-  LetStmtNode(Var x, Expr v, Stmt b) : StmtNode(kKind), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
+  LetStmtNode(Var x, Expr v, Stmt b)
+      : StmtNode(kKind), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
   NODE(LetStmt) FIELDS(USE(value), DEF(var), USE(body))
 };
 using LetStmt = Ref<const LetStmtNode>;
@@ -139,8 +142,8 @@ public:
 };
 using Assert = Ref<const AssertNode>;
 
-/// A unit of computation isolated from its loops: its axes, what it reads and writes, and a body over the axes.
-/// A block *is* its name, unique within the function.
+/// A unit of computation isolated from its loops: its axes, what it reads and writes, and a body over the
+/// axes. A block *is* its name, unique within the function.
 class BlockNode : public StmtNode {
 public:
   std::string name;
@@ -153,8 +156,8 @@ public:
   Stmt body;
   explicit BlockNode(std::string n) : StmtNode(kKind), name(std::move(n)) {}
   NODE(Block)
-  FIELDS(NAME(name), DEF(iters), DEF(allocs), DEF(matches), USE(reads), USE(writes), USE(annotations), USE(init),
-         USE(body))
+  FIELDS(NAME(name), DEF(iters), DEF(allocs), DEF(matches), USE(reads), USE(writes), USE(annotations),
+         USE(init), USE(body))
 };
 using Block = Ref<const BlockNode>;
 

@@ -14,7 +14,9 @@ const NodeRef& nodeField(const Node& n, const Field& f) {
 const std::vector<NodeRef>& listField(const Node& n, const Field& f) {
   return reinterpret_cast<const Array<NodeRef>*>(reinterpret_cast<const char*>(&n) + f.offset)->raw();
 }
-NodeRef& nodeField(Node& n, const Field& f) { return const_cast<NodeRef&>(nodeField(std::as_const(n), f)); }
+NodeRef& nodeField(Node& n, const Field& f) {
+  return const_cast<NodeRef&>(nodeField(std::as_const(n), f));
+}
 std::vector<NodeRef>& listField(Node& n, const Field& f) {
   return const_cast<std::vector<NodeRef>&>(listField(std::as_const(n), f));
 }
@@ -22,36 +24,72 @@ std::vector<NodeRef>& listField(Node& n, const Field& f) {
 // After children changed: the dtype of an expression whose type is its operands'.
 void updateDType(Node& n) {
   switch (n.kind) {
-  case Kind::kUnary: { auto& e = static_cast<UnaryNode&>(n); e.dtype = e.a->dtype; return; }
+  case Kind::kUnary: {
+    auto& e = static_cast<UnaryNode&>(n);
+    e.dtype = e.a->dtype;
+    return;
+  }
   case Kind::kBinary: {
     auto& e = static_cast<BinaryNode&>(n);
     e.dtype = isComparison(e.op) ? DType::Bool(e.a->dtype.lanes) : e.a->dtype;
     return;
   }
-  case Kind::kSelect: { auto& e = static_cast<SelectNode&>(n); e.dtype = e.a->dtype; return; }
-  case Kind::kLet: { auto& e = static_cast<LetNode&>(n); e.dtype = e.body->dtype; return; }
-  case Kind::kLoad: {
-    auto& e = static_cast<LoadNode&>(n);
-    e.dtype = e.buffer->dtype.withLanes(e.buffer->dtype.lanes * (e.indices.empty() ? 1 : e.indices.back()->dtype.lanes));
+  case Kind::kSelect: {
+    auto& e = static_cast<SelectNode&>(n);
+    e.dtype = e.a->dtype;
     return;
   }
-  case Kind::kCast: { auto& e = static_cast<CastNode&>(n); e.dtype = e.dtype.withLanes(e.value->dtype.lanes); return; }
-  case Kind::kRamp: { auto& e = static_cast<RampNode&>(n); e.dtype = e.base->dtype.withLanes(e.dtype.lanes); return; }
-  case Kind::kBroadcast: { auto& e = static_cast<BroadcastNode&>(n); e.dtype = e.value->dtype.withLanes(e.dtype.lanes); return; }
-  case Kind::kTuple: { auto& e = static_cast<TupleNode&>(n); e.type = TupleNode(e.items).type; return; }
-  case Kind::kSeqExpr: { auto& e = static_cast<SeqExprNode&>(n); e.type = e.body->type; return; }
-  default: return;
+  case Kind::kLet: {
+    auto& e = static_cast<LetNode&>(n);
+    e.dtype = e.body->dtype;
+    return;
+  }
+  case Kind::kLoad: {
+    auto& e = static_cast<LoadNode&>(n);
+    e.dtype = e.buffer->dtype.withLanes(e.buffer->dtype.lanes *
+                                        (e.indices.empty() ? 1 : e.indices.back()->dtype.lanes));
+    return;
+  }
+  case Kind::kCast: {
+    auto& e = static_cast<CastNode&>(n);
+    e.dtype = e.dtype.withLanes(e.value->dtype.lanes);
+    return;
+  }
+  case Kind::kRamp: {
+    auto& e = static_cast<RampNode&>(n);
+    e.dtype = e.base->dtype.withLanes(e.dtype.lanes);
+    return;
+  }
+  case Kind::kBroadcast: {
+    auto& e = static_cast<BroadcastNode&>(n);
+    e.dtype = e.value->dtype.withLanes(e.dtype.lanes);
+    return;
+  }
+  case Kind::kTuple: {
+    auto& e = static_cast<TupleNode&>(n);
+    e.type = TupleNode(e.items).type;
+    return;
+  }
+  case Kind::kSeqExpr: {
+    auto& e = static_cast<SeqExprNode&>(n);
+    e.type = e.body->type;
+    return;
+  }
+  default:
+    return;
   }
 }
 
 bool isStmtOrBinding(const NodeRef& n) {
-  return n.is<StmtNode>() || n->kind == Kind::kVarBinding || n->kind == Kind::kMatchCast || n->kind == Kind::kBindingBlock;
+  return n.is<StmtNode>() || n->kind == Kind::kVarBinding || n->kind == Kind::kMatchCast ||
+         n->kind == Kind::kBindingBlock;
 }
 
 // A definition may become another definition, never a value.
 void checkDefinition(const NodeRef& before, const NodeRef& after, Role role, const Node& parent) {
   bool binds = role == Role::kDef || parent.kind == Kind::kBuffer;
-  if (binds && before->kind == Kind::kVar) BEVEL_ASSERT(after && after->kind == Kind::kVar, "a bound variable was replaced by a value");
+  if (binds && before->kind == Kind::kVar)
+    BEVEL_ASSERT(after && after->kind == Kind::kVar, "a bound variable was replaced by a value");
 }
 
 } // namespace
@@ -136,7 +174,9 @@ NodeRef Rewriter::operator()(const NodeRef& node) {
   return out;
 }
 
-NodeRef Rewriter::visit(const NodeRef& node) { return visitChildren(node); }
+NodeRef Rewriter::visit(const NodeRef& node) {
+  return visitChildren(node);
+}
 
 NodeRef Rewriter::visitChildren(const NodeRef& node) {
   return mapChildren(node, [this](const NodeRef& child) { return (*this)(child); });
@@ -186,9 +226,12 @@ struct Definitions {
     forEachChild(n, [&](const NodeRef& c, Role) { bindAll(c); });
   }
   void define(const NodeRef& n, Kind parent) {
-    if (bindsPattern(parent)) bindAll(n);
-    else if (isVariable(*n)) vars.insert(n.get());
-    else if (const auto* b = n.as<BufferNode>()) vars.insert(b->data.get());
+    if (bindsPattern(parent))
+      bindAll(n);
+    else if (isVariable(*n))
+      vars.insert(n.get());
+    else if (const auto* b = n.as<BufferNode>())
+      vars.insert(b->data.get());
   }
   void visit(const NodeRef& n) {
     if (!seen.insert(n.get()).second) return;

@@ -1,5 +1,6 @@
-// Algorithms over any node, driven by the field table: visiting, mapping, substitution, free variables, equality, hash.
-// Recursion depth follows the IR's depth: run on a large stack (base/stack.h) for deep programs.
+// Algorithms over any node, driven by the field table: visiting, mapping, substitution, free variables,
+// equality, hash. Recursion depth follows the IR's depth: run on a large stack (base/stack.h) for deep
+// programs.
 #pragma once
 
 #include "base/function_ref.h"
@@ -11,35 +12,43 @@
 namespace bevel {
 
 /// Nodes whose identity is the object: scalar and graph variables.
-inline bool isVariable(const Node& n) { return n.kind == Kind::kVar || n.kind == Kind::kGraphVar; }
-/// Whether a DEF child of this parent also binds the variables of its shape or type that nothing has bound yet.
+inline bool isVariable(const Node& n) {
+  return n.kind == Kind::kVar || n.kind == Kind::kGraphVar;
+}
+/// Whether a DEF child of this parent also binds the variables of its shape or type that nothing has bound
+/// yet.
 inline bool bindsPattern(Kind parent) {
-  return parent == Kind::kPrimFunc || parent == Kind::kMatchBuffer || parent == Kind::kFunction || parent == Kind::kMatchCast;
+  return parent == Kind::kPrimFunc || parent == Kind::kMatchBuffer || parent == Kind::kFunction ||
+         parent == Kind::kMatchCast;
 }
 
-/// Calls f(child, role) for every direct child (list items one by one, nulls skipped), in field order. The `type` of graph
-/// expressions is visited only where the kind lists it.
+/// Calls f(child, role) for every direct child (list items one by one, nulls skipped), in field order. The
+/// `type` of graph expressions is visited only where the kind lists it.
 void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f);
 
-/// Visits all nodes under root once each (shared nodes are visited once), parents before children; f returns false to
-/// skip the children.
+/// Visits all nodes under root once each (shared nodes are visited once), parents before children; f returns
+/// false to skip the children.
 void walk(const NodeRef& root, FunctionRef<bool(const NodeRef&)> f);
 /// Children before parents.
 void postWalk(const NodeRef& root, FunctionRef<void(const NodeRef&)> f);
 
-/// The node with its direct children replaced by f(child); the same object when none changed. Null items that f returns
-/// for children of a list of statements or bindings are dropped. `dtype`s of rebuilt expressions follow their operands.
+/// The node with its direct children replaced by f(child); the same object when none changed. Null items that
+/// f returns for children of a list of statements or bindings are dropped. `dtype`s of rebuilt expressions
+/// follow their operands.
 NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f);
 
-/// Rewrites bottom-up with memoisation by identity: children first, then f on the rebuilt node (f returns the node itself
-/// to keep it). Definitions are visited as well as uses, so a replaced Var or Buffer is replaced at both.
+/// Rewrites bottom-up with memoisation by identity: children first, then f on the rebuilt node (f returns the
+/// node itself to keep it). Definitions are visited as well as uses, so a replaced Var or Buffer is replaced
+/// at both.
 NodeRef rewrite(const NodeRef& root, FunctionRef<NodeRef(const NodeRef&)> f);
 /// The same, top-down control: f(node, recurse) decides; recurse(child) continues below.
 class Rewriter {
 public:
   virtual ~Rewriter() = default;
   NodeRef operator()(const NodeRef& node); // memoised
-  template <class T> Ref<const T> operator()(const Ref<const T>& node) { return cast<T>((*this)(NodeRef(node))); }
+  template <class T> Ref<const T> operator()(const Ref<const T>& node) {
+    return cast<T>((*this)(NodeRef(node)));
+  }
 
 protected:
   /// Default: mapChildren with this rewriter.
@@ -55,13 +64,19 @@ using VarMap = std::unordered_map<Var, Expr, RefHash>;
 using BufferMap = std::unordered_map<Var, Buffer, RefHash>; // keyed by data variable
 /// Replaces free uses of variables. Values must not be captured: bound variables are unique in a function.
 NodeRef substitute(const NodeRef& node, const VarMap& map);
-template <class T> Ref<const T> substitute(const Ref<const T>& node, const VarMap& map) { return cast<T>(substitute(NodeRef(node), map)); }
+template <class T> Ref<const T> substitute(const Ref<const T>& node, const VarMap& map) {
+  return cast<T>(substitute(NodeRef(node), map));
+}
 /// Replaces buffers at uses and definitions.
 NodeRef replaceBuffers(const NodeRef& node, const BufferMap& map);
-template <class T> Ref<const T> replaceBuffers(const Ref<const T>& node, const BufferMap& map) { return cast<T>(replaceBuffers(NodeRef(node), map)); }
+template <class T> Ref<const T> replaceBuffers(const Ref<const T>& node, const BufferMap& map) {
+  return cast<T>(replaceBuffers(NodeRef(node), map));
+}
 /// Copies with every bound variable, loop, buffer and graph variable fresh (same names).
 NodeRef freshen(const NodeRef& node);
-template <class T> Ref<const T> freshen(const Ref<const T>& node) { return cast<T>(freshen(NodeRef(node))); }
+template <class T> Ref<const T> freshen(const Ref<const T>& node) {
+  return cast<T>(freshen(NodeRef(node)));
+}
 
 /// Vars (scalar, graph, buffer data) used but not bound under node, in order of first use.
 std::vector<NodeRef> freeVars(const NodeRef& node);
@@ -71,16 +86,24 @@ bool usesAnyVar(const NodeRef& node, FunctionRef<bool(const VarNode*)> pred);
 /// Equality up to renaming of bound variables. `mapFree`: free variables may also be renamed (one to one).
 bool structuralEqual(const NodeRef& a, const NodeRef& b, bool mapFree = false);
 uint64_t structuralHash(const NodeRef& node, bool mapFree = false);
-/// Where two nodes first differ: a path such as "functions[0].body.stmts[1].extent: 16 against 32"; "" when equal.
+/// Where two nodes first differ: a path such as "functions[0].body.stmts[1].extent: 16 against 32"; "" when
+/// equal.
 std::string firstDifference(const NodeRef& a, const NodeRef& b, bool mapFree = false);
 /// Same expression up to structure (no renaming): the usual comparison inside passes.
-inline bool same(const NodeRef& a, const NodeRef& b) { return a == b || structuralEqual(a, b); }
-struct StructuralHasher { size_t operator()(const NodeRef& n) const { return structuralHash(n); } };
-struct StructuralEq { bool operator()(const NodeRef& a, const NodeRef& b) const { return structuralEqual(a, b); } };
+inline bool same(const NodeRef& a, const NodeRef& b) {
+  return a == b || structuralEqual(a, b);
+}
+struct StructuralHasher {
+  size_t operator()(const NodeRef& n) const { return structuralHash(n); }
+};
+struct StructuralEq {
+  bool operator()(const NodeRef& a, const NodeRef& b) const { return structuralEqual(a, b); }
+};
 
 /// Merged origin of two nodes (sorted union of node names).
 Origin mergeOrigins(const Origin& a, const Origin& b);
-/// Sets the origin of a fresh or copied node. T may be a base (Stmt, Expr): the copy is of the node's own kind.
+/// Sets the origin of a fresh or copied node. T may be a base (Stmt, Expr): the copy is of the node's own
+/// kind.
 template <class T> Ref<const T> withOrigin(const Ref<const T>& node, Origin origin) {
   if (!origin || node->origin == origin) return node;
   Node* copy = kindInfo(node->kind).clone(*node);

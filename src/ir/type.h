@@ -29,7 +29,8 @@ public:
   bool known; // values holds the dimensions
   Array<Expr> values;
   explicit ShapeTypeNode(int64_t n) : TypeNode(kKind), ndim(n), known(false) {}
-  explicit ShapeTypeNode(Array<Expr> v) : TypeNode(kKind), ndim(int64_t(v.size())), known(true), values(std::move(v)) {}
+  explicit ShapeTypeNode(Array<Expr> v)
+      : TypeNode(kKind), ndim(int64_t(v.size())), known(true), values(std::move(v)) {}
   NODE(ShapeType) FIELDS(USE(ndim), USE(known), USE(values))
 };
 using ShapeType = Ref<const ShapeTypeNode>;
@@ -55,7 +56,8 @@ public:
   Array<Expr> shape;
   Placement placement; // null: the function's target
   TensorTypeNode(DType t, Array<Expr> s, Placement p = nullptr)
-      : TypeNode(kKind), dtype(t), ndim(int64_t(s.size())), known(true), shape(std::move(s)), placement(std::move(p)) {}
+      : TypeNode(kKind), dtype(t), ndim(int64_t(s.size())), known(true), shape(std::move(s)),
+        placement(std::move(p)) {}
   TensorTypeNode(DType t, int64_t n, Placement p = nullptr)
       : TypeNode(kKind), dtype(t), ndim(n), known(n == 0), placement(std::move(p)) {}
   NODE(TensorType) FIELDS(USE(dtype), USE(ndim), USE(known), USE(shape), USE(placement))
@@ -83,12 +85,14 @@ public:
 };
 using FuncType = Ref<const FuncTypeNode>;
 
-/// Any run-time object: sequences, optionals, strings, storages. `name` says which ("sequence", "optional", "" any).
+/// Any run-time object: sequences, optionals, strings, storages. `name` says which ("sequence", "optional",
+/// "" any).
 class ObjectTypeNode : public TypeNode {
 public:
   std::string name;
   Array<Type> params; // element type of a sequence or optional
-  explicit ObjectTypeNode(std::string n = "", Array<Type> p = {}) : TypeNode(kKind), name(std::move(n)), params(std::move(p)) {}
+  explicit ObjectTypeNode(std::string n = "", Array<Type> p = {})
+      : TypeNode(kKind), name(std::move(n)), params(std::move(p)) {}
   NODE(ObjectType) FIELDS(USE(name), USE(params))
 };
 using ObjectType = Ref<const ObjectTypeNode>;

@@ -1,7 +1,8 @@
 // Tensor expressions to a tensor program.
 //
-// 1. Order the operations, producers first. 2. Each compute becomes a loop nest around one block; a reduction gets reduce
-// axes and an init. 3. An extern statement becomes an opaque block; a scan, a loop over time around its updates.
+// 1. Order the operations, producers first. 2. Each compute becomes a loop nest around one block; a reduction
+// gets reduce axes and an init. 3. An extern statement becomes an opaque block; a scan, a loop over time
+// around its updates.
 // 4. Tensors that are not arguments become allocations of the root block.
 //
 //   B = compute((n,), A[i] * 2)      →     for i in range(n):
@@ -18,10 +19,12 @@
 namespace bevel::te {
 namespace {
 
-Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loops, const Array<Expr>& values) {
+Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loops,
+               const Array<Expr>& values) {
   Stmt body = make<const BlockRealizeNode>(values, boolImm(true), block);
   for (size_t i = loops.size(); i-- > 0;)
-    body = make<const ForNode>(loops[i].first, loops[i].second->min, loops[i].second->extent, ForKind::kSerial, body);
+    body = make<const ForNode>(loops[i].first, loops[i].second->min, loops[i].second->extent,
+                               ForKind::kSerial, body);
   return body;
 }
 
@@ -61,9 +64,11 @@ private:
     if (op->kind != OpKind::kPlaceholder) order_.push_back(op);
   }
 
-  // Operations that a scan's update computes from its states run inside its loop; states stand for the scan's results.
+  // Operations that a scan's update computes from its states run inside its loop; states stand for the scan's
+  // results.
   void claimUpdates(const Operation& scan) {
-    for (size_t i = 0; i < scan->states.size(); ++i) stateOf_.emplace(scan->states[i].buffer()->data, scan->outputs[i]);
+    for (size_t i = 0; i < scan->states.size(); ++i)
+      stateOf_.emplace(scan->states[i].buffer()->data, scan->outputs[i]);
     std::unordered_set<const Object*> states;
     for (const Tensor& s : scan->states) states.insert(s.op.get());
     std::unordered_map<const Object*, bool> dependsOn;
@@ -85,10 +90,14 @@ private:
 
   Stmt statement(const Operation& op) {
     switch (op->kind) {
-    case OpKind::kCompute: return computeNest(op, nullptr);
-    case OpKind::kExtern: return externBlock(op);
-    case OpKind::kScan: return scanLoops(op);
-    case OpKind::kPlaceholder: break;
+    case OpKind::kCompute:
+      return computeNest(op, nullptr);
+    case OpKind::kExtern:
+      return externBlock(op);
+    case OpKind::kScan:
+      return scanLoops(op);
+    case OpKind::kPlaceholder:
+      break;
     }
     return seq({});
   }
@@ -127,10 +136,12 @@ private:
     Array<Expr> indices;
     for (const IterVar& a : op->axes) indices.push_back(axisOf.at(a->var));
     if (reduction && emptyDomain(*reduction)) return fillNest(op, *reduction);
-    if (reduction) reduceBody(*block, op, *reduction, axisOf, indices);
+    if (reduction)
+      reduceBody(*block, op, *reduction, axisOf, indices);
     else {
       std::vector<Stmt> stores;
-      for (size_t i = 0; i < op->body.size(); ++i) stores.push_back(store(op->outputs[i], substitute(op->body[i], axisOf), indices));
+      for (size_t i = 0; i < op->body.size(); ++i)
+        stores.push_back(store(op->outputs[i], substitute(op->body[i], axisOf), indices));
       block->body = seq(stores);
     }
     return blockNest(block, loops, values);
@@ -149,19 +160,22 @@ private:
     return computeNest(fill, nullptr);
   }
 
-  void reduceBody(BlockNode& block, const Operation& op, const ReduceNode& r, const VarMap& axisOf, const Array<Expr>& indices) {
+  void reduceBody(BlockNode& block, const Operation& op, const ReduceNode& r, const VarMap& axisOf,
+                  const Array<Expr>& indices) {
     const CombinerNode& c = *r.combiner;
     std::vector<Stmt> init, stores;
     VarMap operands;
     for (size_t i = 0; i < c.result.size(); ++i) {
-      init.push_back(store(op->outputs[i], r.init.empty() ? c.identity[i] : substitute(r.init[i], axisOf), indices));
+      init.push_back(
+          store(op->outputs[i], r.init.empty() ? c.identity[i] : substitute(r.init[i], axisOf), indices));
       operands.emplace(c.lhs[i], load(op->outputs[i], indices));
       operands.emplace(c.rhs[i], substitute(r.source[i], axisOf));
     }
     std::vector<Expr> results;
     for (const Expr& e : c.result) results.push_back(substitute(e, operands));
     Stmt update;
-    if (results.size() == 1) update = store(op->outputs[0], results[0], indices);
+    if (results.size() == 1)
+      update = store(op->outputs[0], results[0], indices);
     else { // all results are computed before any is stored
       std::vector<Var> temps;
       for (size_t i = 0; i < results.size(); ++i) {
@@ -169,7 +183,8 @@ private:
         stores.push_back(store(op->outputs[i], temps[i], indices));
       }
       update = seq(stores);
-      for (size_t i = results.size(); i-- > 0;) update = make<const LetStmtNode>(temps[i], results[i], update);
+      for (size_t i = results.size(); i-- > 0;)
+        update = make<const LetStmtNode>(temps[i], results[i], update);
     }
     if (r.condition) update = make<const IfNode>(substitute(r.condition, axisOf), update);
     block.init = seq(init);

@@ -18,7 +18,7 @@ using interp::Value;
 
 // Bytes behind a data variable. Views of other element types share them.
 struct Memory {
-  Ref<TensorObject> bytes; // as the first buffer declared it
+  Ref<TensorObject> bytes;   // as the first buffer declared it
   std::vector<bool> written; // a flag a byte; empty: all written (parameters)
   std::vector<std::pair<DType, Ref<TensorObject>>> views;
 
@@ -42,7 +42,8 @@ class Interpreter {
 public:
   explicit Interpreter(const InterpretOptions& options) : options_(options) {}
 
-  void call(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors, const std::vector<double>& scalars) {
+  void call(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
+            const std::vector<double>& scalars) {
     bindParameters(f, tensors, scalars);
     try {
       run(f->body);
@@ -57,18 +58,21 @@ private:
 
   // --- parameters ---
 
-  void bindParameters(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors, const std::vector<double>& scalars) {
+  void bindParameters(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
+                      const std::vector<double>& scalars) {
     size_t nextTensor = 0, nextScalar = 0;
     std::vector<std::pair<Buffer, Ref<TensorObject>>> bound;
     for (size_t i = 0; i < f->params.size(); ++i) {
       if (!f->buffers[i]) {
-        if (nextScalar >= scalars.size()) fault("missing scalar argument '" + f->params[i]->name + "'", f, ErrorCode::kInvalid);
+        if (nextScalar >= scalars.size())
+          fault("missing scalar argument '" + f->params[i]->name + "'", f, ErrorCode::kInvalid);
         DType t = f->params[i]->dtype;
         double v = scalars[nextScalar++];
         env_[f->params[i]] = t.isFloat() ? Value::ofFloat(t, v) : Value::ofInt(t, int64_t(v));
         continue;
       }
-      if (nextTensor >= tensors.size()) fault("missing tensor argument '" + f->buffers[i]->name + "'", f, ErrorCode::kInvalid);
+      if (nextTensor >= tensors.size())
+        fault("missing tensor argument '" + f->buffers[i]->name + "'", f, ErrorCode::kInvalid);
       bound.emplace_back(f->buffers[i], tensors[nextTensor++]);
     }
     for (auto& [b, t] : bound) bindShapeVars(b, *t);
@@ -77,23 +81,32 @@ private:
 
   void bindShapeVars(const Buffer& b, const TensorObject& t) {
     if (b->rank() != t.shape.size())
-      fault("argument '" + b->name + "' has rank " + std::to_string(t.shape.size()) + ", expected " + std::to_string(b->rank()), b, ErrorCode::kInvalid);
-    if (!(b->dtype == t.dtype)) fault("argument '" + b->name + "' is " + t.dtype.str() + ", expected " + b->dtype.str(), b, ErrorCode::kInvalid);
+      fault("argument '" + b->name + "' has rank " + std::to_string(t.shape.size()) + ", expected " +
+                std::to_string(b->rank()),
+            b, ErrorCode::kInvalid);
+    if (!(b->dtype == t.dtype))
+      fault("argument '" + b->name + "' is " + t.dtype.str() + ", expected " + b->dtype.str(), b,
+            ErrorCode::kInvalid);
     for (size_t d = 0; d < b->rank(); ++d)
-      if (b->shape[d].is<VarNode>()) env_.emplace(cast<VarNode>(b->shape[d]), Value::ofInt(b->shape[d]->dtype, t.shape[d]));
+      if (b->shape[d].is<VarNode>())
+        env_.emplace(cast<VarNode>(b->shape[d]), Value::ofInt(b->shape[d]->dtype, t.shape[d]));
     if (b->strides.empty()) return;
     int64_t stride = 1;
     for (size_t d = b->rank(); d-- > 0; stride *= t.shape[d])
-      if (b->strides[d].is<VarNode>()) env_.emplace(cast<VarNode>(b->strides[d]), Value::ofInt(b->strides[d]->dtype, stride));
+      if (b->strides[d].is<VarNode>())
+        env_.emplace(cast<VarNode>(b->strides[d]), Value::ofInt(b->strides[d]->dtype, stride));
   }
 
   void checkShape(const Buffer& b, const Ref<TensorObject>& t) {
     for (size_t d = 0; d < b->rank(); ++d) {
       int64_t want = evalInt(b->shape[d]);
       if (want != t->shape[d])
-        fault("argument '" + b->name + "' has " + std::to_string(t->shape[d]) + " elements in dimension " + std::to_string(d) + ", expected " + std::to_string(want), b, ErrorCode::kInvalid);
+        fault("argument '" + b->name + "' has " + std::to_string(t->shape[d]) + " elements in dimension " +
+                  std::to_string(d) + ", expected " + std::to_string(want),
+              b, ErrorCode::kInvalid);
     }
-    if (b->elemOffset.is<VarNode>()) env_.emplace(cast<VarNode>(b->elemOffset), Value::ofInt(b->elemOffset->dtype, 0));
+    if (b->elemOffset.is<VarNode>())
+      env_.emplace(cast<VarNode>(b->elemOffset), Value::ofInt(b->elemOffset->dtype, 0));
     auto memory = std::make_shared<Memory>();
     memory->bytes = t;
     memory_[b->data] = memory;
@@ -106,7 +119,8 @@ private:
     for (const Expr& d : b->shape) shape.push_back(evalInt(d));
     if (!b->strides.empty()) { // room for the last element
       int64_t last = 0;
-      for (size_t d = 0; d < b->rank(); ++d) last += std::max<int64_t>(shape[d] - 1, 0) * evalInt(b->strides[d]);
+      for (size_t d = 0; d < b->rank(); ++d)
+        last += std::max<int64_t>(shape[d] - 1, 0) * evalInt(b->strides[d]);
       shape = {last + 1};
     }
     auto count = elementCount(shape);
@@ -125,14 +139,16 @@ private:
   }
 
   // Element position of every lane; checks each index against the shape.
-  std::vector<int64_t> positions(const Buffer& b, const Array<Expr>& indices, const Value* predicate, const NodeRef& node) {
+  std::vector<int64_t> positions(const Buffer& b, const Array<Expr>& indices, const Value* predicate,
+                                 const NodeRef& node) {
     size_t lanes = 1;
     std::vector<Value> values;
     for (const Expr& e : indices) {
       values.push_back(eval(e));
       lanes = std::max(lanes, values.back().lanes.size());
     }
-    if (values.size() != b->rank() && !(b->rank() == 0 && values.size() == 1)) fault("buffer '" + b->name + "' accessed with a wrong number of indices", node);
+    if (values.size() != b->rank() && !(b->rank() == 0 && values.size() == 1))
+      fault("buffer '" + b->name + "' accessed with a wrong number of indices", node);
     std::vector<int64_t> out(lanes);
     for (size_t k = 0; k < lanes; ++k) {
       if (predicate && !predicate->isTrue(k)) {
@@ -144,16 +160,22 @@ private:
         int64_t index = values[d].asInt(values[d].lanes.size() == 1 ? 0 : k);
         int64_t extent = b->rank() == 0 ? 1 : evalInt(b->shape[d]);
         if (index < 0 || index >= extent)
-          fault("index " + std::to_string(index) + " of dimension " + std::to_string(d) + " of '" + b->name + "' is outside [0, " + std::to_string(extent) + ")", node);
-        if (b->strides.empty()) dense = dense * extent + index;
-        else position += index * evalInt(b->strides[d]);
+          fault("index " + std::to_string(index) + " of dimension " + std::to_string(d) + " of '" + b->name +
+                    "' is outside [0, " + std::to_string(extent) + ")",
+                node);
+        if (b->strides.empty())
+          dense = dense * extent + index;
+        else
+          position += index * evalInt(b->strides[d]);
       }
       out[k] = position + dense;
     }
     return out;
   }
 
-  static std::pair<int64_t, int64_t> byteSpan(DType t, int64_t i) { return {i * t.bits / 8, (i * t.bits + t.bits + 7) / 8}; }
+  static std::pair<int64_t, int64_t> byteSpan(DType t, int64_t i) {
+    return {i * t.bits / 8, (i * t.bits + t.bits + 7) / 8};
+  }
 
   Lane readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
     DType t = b->dtype.scalar();
@@ -162,7 +184,8 @@ private:
     auto [from, to] = byteSpan(t, i);
     if (!m.written.empty())
       for (int64_t k = from; k < to; ++k)
-        if (!m.written[size_t(k)]) fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
+        if (!m.written[size_t(k)])
+          fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
     return t.isFloat() ? Lane{0, view.asDouble(i)} : Lane{view.asInt(i), 0};
   }
 
@@ -170,8 +193,10 @@ private:
     DType t = b->dtype.scalar();
     TensorObject& view = m.as(t);
     if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
-    if (t.isFloat()) view.setDouble(i, x.f);
-    else view.setInt(i, x.i);
+    if (t.isFloat())
+      view.setDouble(i, x.f);
+    else
+      view.setInt(i, x.i);
     auto [from, to] = byteSpan(t, i);
     if (!m.written.empty())
       for (int64_t k = from; k < to; ++k) m.written[size_t(k)] = true;
@@ -186,7 +211,8 @@ private:
     out.dtype = l.dtype;
     int width = l.buffer->dtype.lanes;
     for (int64_t p : at)
-      for (int w = 0; w < width; ++w) out.lanes.push_back(p < 0 && l.predicate ? Lane{} : readElement(m, l.buffer, p * width + w, node));
+      for (int w = 0; w < width; ++w)
+        out.lanes.push_back(p < 0 && l.predicate ? Lane{} : readElement(m, l.buffer, p * width + w, node));
     return out;
   }
 
@@ -197,10 +223,14 @@ private:
     std::vector<int64_t> at = positions(s.buffer, s.indices, predicate ? &*predicate : nullptr, node);
     Memory& m = memoryOf(s.buffer);
     int width = s.buffer->dtype.lanes;
-    if (at.size() * size_t(width) != v.lanes.size()) fault("a store of " + std::to_string(v.lanes.size()) + " lanes to " + std::to_string(at.size()) + " elements", node);
+    if (at.size() * size_t(width) != v.lanes.size())
+      fault("a store of " + std::to_string(v.lanes.size()) + " lanes to " + std::to_string(at.size()) +
+                " elements",
+            node);
     for (size_t k = 0; k < at.size(); ++k)
       for (int w = 0; w < width; ++w)
-        if (!(s.predicate && at[k] < 0)) writeElement(m, s.buffer, at[k] * width + w, v.lanes[k * size_t(width) + size_t(w)], node);
+        if (!(s.predicate && at[k] < 0))
+          writeElement(m, s.buffer, at[k] * width + w, v.lanes[k * size_t(width) + size_t(w)], node);
   }
 
   // --- expressions ---
@@ -217,13 +247,20 @@ private:
       if (it == env_.end()) fault("variable '" + e.as<VarNode>()->name + "' has no value", e);
       return it->second;
     }
-    case Kind::kIntImm: return Value::ofInt(e->dtype, e.as<IntImmNode>()->value);
-    case Kind::kFloatImm: return Value::ofFloat(e->dtype, e.as<FloatImmNode>()->value);
-    case Kind::kUnary: return interp::unary(e.as<UnaryNode>()->op, eval(e.as<UnaryNode>()->a));
-    case Kind::kBinary: return evalBinary(*e.as<BinaryNode>(), e);
-    case Kind::kSelect: return evalSelect(*e.as<SelectNode>());
-    case Kind::kCast: return interp::castValue(e->dtype, eval(e.as<CastNode>()->value));
-    case Kind::kLoad: return loadValue(*e.as<LoadNode>(), e);
+    case Kind::kIntImm:
+      return Value::ofInt(e->dtype, e.as<IntImmNode>()->value);
+    case Kind::kFloatImm:
+      return Value::ofFloat(e->dtype, e.as<FloatImmNode>()->value);
+    case Kind::kUnary:
+      return interp::unary(e.as<UnaryNode>()->op, eval(e.as<UnaryNode>()->a));
+    case Kind::kBinary:
+      return evalBinary(*e.as<BinaryNode>(), e);
+    case Kind::kSelect:
+      return evalSelect(*e.as<SelectNode>());
+    case Kind::kCast:
+      return interp::castValue(e->dtype, eval(e.as<CastNode>()->value));
+    case Kind::kLoad:
+      return loadValue(*e.as<LoadNode>(), e);
     case Kind::kLet: {
       const auto* l = e.as<LetNode>();
       env_[l->var] = eval(l->value);
@@ -231,9 +268,12 @@ private:
     }
     case Kind::kRamp:
     case Kind::kBroadcast:
-    case Kind::kShuffle: return evalVector(e);
-    case Kind::kCall: return evalCall(*e.as<CallNode>(), e);
-    default: fault(std::string("cannot evaluate ") + e->kindName(), e);
+    case Kind::kShuffle:
+      return evalVector(e);
+    case Kind::kCall:
+      return evalCall(*e.as<CallNode>(), e);
+    default:
+      fault(std::string("cannot evaluate ") + e->kindName(), e);
     }
   }
 
@@ -260,10 +300,12 @@ private:
       Value base = eval(r->base), stride = eval(r->stride);
       int per = e->dtype.lanes / int(base.lanes.size());
       for (int k = 0; k < per; ++k)
-        for (size_t w = 0; w < base.lanes.size(); ++w) out.lanes.push_back({base.lanes[w].i + k * stride.lanes[w].i, 0});
+        for (size_t w = 0; w < base.lanes.size(); ++w)
+          out.lanes.push_back({base.lanes[w].i + k * stride.lanes[w].i, 0});
     } else if (const auto* b = e.as<BroadcastNode>()) {
       Value v = eval(b->value);
-      while (out.lanes.size() < e->dtype.lanes) out.lanes.insert(out.lanes.end(), v.lanes.begin(), v.lanes.end());
+      while (out.lanes.size() < e->dtype.lanes)
+        out.lanes.insert(out.lanes.end(), v.lanes.begin(), v.lanes.end());
     } else {
       const auto* s = e.as<ShuffleNode>();
       std::vector<Lane> all;
@@ -278,22 +320,34 @@ private:
 
   Value evalCall(const CallNode& c, const Expr& e) {
     switch (c.op) {
-    case Intrin::kIfThenElse: return eval(c.arg(eval(c.arg(0)).isTrue() ? 1 : 2));
-    case Intrin::kUndef: return Value(c.dtype, Lane{});
-    case Intrin::kRet: throw Returned{};
+    case Intrin::kIfThenElse:
+      return eval(c.arg(eval(c.arg(0)).isTrue() ? 1 : 2));
+    case Intrin::kUndef:
+      return Value(c.dtype, Lane{});
+    case Intrin::kRet:
+      throw Returned{};
     case Intrin::kPrefetch:
-    case Intrin::kTypeAnnotation: return Value::ofInt(kInt32, 0);
-    case Intrin::kFail: fault(c.args.empty() || !c.args[0].is<StringImmNode>() ? "the program failed" : c.args[0].as<StringImmNode>()->value, e);
+    case Intrin::kTypeAnnotation:
+      return Value::ofInt(kInt32, 0);
+    case Intrin::kFail:
+      fault(c.args.empty() || !c.args[0].is<StringImmNode>() ? "the program failed"
+                                                             : c.args[0].as<StringImmNode>()->value,
+            e);
     case Intrin::kCallPacked:
     case Intrin::kCallExtern:
-    case Intrin::kCallPureExtern: return callOut(c, e);
-    case Intrin::kCallFunction: return callFunction(c, e);
-    default: break;
+    case Intrin::kCallPureExtern:
+      return callOut(c, e);
+    case Intrin::kCallFunction:
+      return callFunction(c, e);
+    default:
+      break;
     }
     std::vector<Value> args;
     for (size_t i = 0; i < c.args.size(); ++i) args.push_back(eval(c.arg(i)));
     auto r = interp::maths(c.op, c.dtype, args);
-    if (!r) fault(std::string("the interpreter does not know T.") + intrinInfo(c.op).name, e, ErrorCode::kUnsupported);
+    if (!r)
+      fault(std::string("the interpreter does not know T.") + intrinInfo(c.op).name, e,
+            ErrorCode::kUnsupported);
     return *r;
   }
 
@@ -301,18 +355,22 @@ private:
     if (const auto* b = arg.as<BufferNode>()) return memoryOf(Buffer(b)).bytes;
     if (const auto* v = arg.as<VarNode>())
       if (auto it = memory_.find(Var(v)); it != memory_.end()) return it->second->bytes;
-    if (const auto* c = arg.as<CallNode>(); c && (c->op == Intrin::kAccessPtr) && c->args.size() > 1) return tensorOf(c->args[1], at);
+    if (const auto* c = arg.as<CallNode>(); c && (c->op == Intrin::kAccessPtr) && c->args.size() > 1)
+      return tensorOf(c->args[1], at);
     if (const auto* r = arg.as<BufferRegionNode>()) return memoryOf(r->buffer).bytes;
     fault("cannot pass this argument to a function outside the program", at, ErrorCode::kUnsupported);
   }
 
   Value callOut(const CallNode& c, const Expr& e) {
     const auto* name = c.args.empty() ? nullptr : c.args[0].as<StringImmNode>();
-    if (!name || !options_.callee) fault("a call outside the program, and no functions were given", e, ErrorCode::kUnsupported);
+    if (!name || !options_.callee)
+      fault("a call outside the program, and no functions were given", e, ErrorCode::kUnsupported);
     std::vector<Ref<TensorObject>> tensors;
     for (size_t i = 1; i < c.args.size(); ++i) {
       Ref<TensorObject> t = tensorOf(c.args[i], e);
-      if (auto it = std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->bytes == t; }); it != memory_.end())
+      if (auto it =
+              std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->bytes == t; });
+          it != memory_.end())
         it->second->written.assign(it->second->written.size(), true);
       tensors.push_back(std::move(t));
     }
@@ -331,7 +389,8 @@ private:
       if (const auto* x = c.args[i].as<ExprNode>(); x && !x->dtype.isHandle()) {
         Value v = eval(Expr(x));
         scalars.push_back(v.dtype.isFloat() ? v.lanes[0].f : double(v.lanes[0].i));
-      } else tensors.push_back(tensorOf(c.args[i], e));
+      } else
+        tensors.push_back(tensorOf(c.args[i], e));
     }
     Interpreter(options_).call(f, tensors, scalars);
     return Value(kInt32, Lane{});
@@ -340,13 +399,15 @@ private:
   // --- statements ---
 
   void count(const Stmt& s) {
-    if (options_.maxSteps && ++steps_ > options_.maxSteps) fault("gave up after " + std::to_string(options_.maxSteps) + " statements", s);
+    if (options_.maxSteps && ++steps_ > options_.maxSteps)
+      fault("gave up after " + std::to_string(options_.maxSteps) + " statements", s);
   }
 
   void run(const Stmt& s) {
     count(s);
     switch (s->kind) {
-    case Kind::kStore: return storeValue(*s.as<StoreNode>(), s);
+    case Kind::kStore:
+      return storeValue(*s.as<StoreNode>(), s);
     case Kind::kSeq:
       for (const Stmt& x : s.as<SeqNode>()->stmts) run(x);
       return;
@@ -356,7 +417,8 @@ private:
       if (n->elseBody) run(n->elseBody);
       return;
     }
-    case Kind::kFor: return runLoop(*s.as<ForNode>());
+    case Kind::kFor:
+      return runLoop(*s.as<ForNode>());
     case Kind::kWhile:
       while (eval(s.as<WhileNode>()->condition).isTrue()) run(s.as<WhileNode>()->body);
       return;
@@ -365,28 +427,39 @@ private:
       env_[n->var] = eval(n->value);
       return run(n->body);
     }
-    case Kind::kEvaluate: eval(s.as<EvaluateNode>()->value); return;
-    case Kind::kAlloc: allocate(s.as<AllocNode>()->buffer); return run(s.as<AllocNode>()->body);
-    case Kind::kDeclBuffer: return run(s.as<DeclBufferNode>()->body);
-    case Kind::kAttrStmt: return run(s.as<AttrStmtNode>()->body);
-    case Kind::kAssert:
-      if (!eval(s.as<AssertNode>()->condition).isTrue()) fault("assertion failed: " + s.as<AssertNode>()->message, s);
+    case Kind::kEvaluate:
+      eval(s.as<EvaluateNode>()->value);
       return;
-    case Kind::kBlockRealize: return runBlock(*s.as<BlockRealizeNode>(), s);
-    default: fault(std::string("cannot run ") + s->kindName(), s);
+    case Kind::kAlloc:
+      allocate(s.as<AllocNode>()->buffer);
+      return run(s.as<AllocNode>()->body);
+    case Kind::kDeclBuffer:
+      return run(s.as<DeclBufferNode>()->body);
+    case Kind::kAttrStmt:
+      return run(s.as<AttrStmtNode>()->body);
+    case Kind::kAssert:
+      if (!eval(s.as<AssertNode>()->condition).isTrue())
+        fault("assertion failed: " + s.as<AssertNode>()->message, s);
+      return;
+    case Kind::kBlockRealize:
+      return runBlock(*s.as<BlockRealizeNode>(), s);
+    default:
+      fault(std::string("cannot run ") + s->kindName(), s);
     }
   }
 
   void runLoop(const ForNode& f) {
     int64_t begin = evalInt(f.min), extent = evalInt(f.extent);
-    bool anyOrder = f.forKind == ForKind::kParallel || f.forKind == ForKind::kVectorized || f.forKind == ForKind::kThreadBinding;
+    bool anyOrder = f.forKind == ForKind::kParallel || f.forKind == ForKind::kVectorized ||
+                    f.forKind == ForKind::kThreadBinding;
     if (!anyOrder || !options_.shuffleSeed || extent > (1 << 20)) {
       for (int64_t i = 0; i < extent; ++i) iterate(f, begin + i);
       return;
     }
     std::vector<int64_t> order(size_t(std::max<int64_t>(extent, 0)));
     std::iota(order.begin(), order.end(), begin);
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[hashCombine(options_.shuffleSeed, ++shuffles_) % i]);
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[hashCombine(options_.shuffleSeed, ++shuffles_) % i]);
     for (int64_t i : order) iterate(f, i);
   }
 
@@ -406,7 +479,9 @@ private:
       env_[a.var] = values[i];
       int64_t low = evalInt(a.domain->min), extent = evalInt(a.domain->extent), v = values[i].asInt();
       if (v < low || v >= low + extent)
-        fault("axis '" + a.var->name + "' of block '" + b.name + "' is " + std::to_string(v) + ", outside its domain", node);
+        fault("axis '" + a.var->name + "' of block '" + b.name + "' is " + std::to_string(v) +
+                  ", outside its domain",
+              node);
       if (a.type == IterType::kReduce) first &= v == low;
     }
     for (const MatchBuffer& m : b.matches) matchBuffer(*m);
@@ -415,7 +490,8 @@ private:
     run(b.body);
   }
 
-  // Binds the view's data, offset and strides to the source region; free variables of its description get values.
+  // Binds the view's data, offset and strides to the source region; free variables of its description get
+  // values.
   void matchBuffer(const MatchBufferNode& m) {
     const BufferNode &source = *m.source->buffer, &view = *m.buffer;
     auto it = memory_.find(source.data);
@@ -430,15 +506,20 @@ private:
     for (size_t d = 0; d < source.rank(); ++d) offset += strides[d] * evalInt(m.source->region[d]->min);
     size_t lead = source.rank() - std::min(source.rank(), view.rank()); // leading unit dimensions are dropped
     auto bind = [&](const Expr& e, int64_t value, const char* what) {
-      if (e.is<VarNode>()) env_[cast<VarNode>(e)] = Value::ofInt(e->dtype, value);
-      else if (evalInt(e) != value) fault(std::string("match_buffer: ") + what + " of '" + view.name + "' is " + std::to_string(value), m.buffer);
+      if (e.is<VarNode>())
+        env_[cast<VarNode>(e)] = Value::ofInt(e->dtype, value);
+      else if (evalInt(e) != value)
+        fault(std::string("match_buffer: ") + what + " of '" + view.name + "' is " + std::to_string(value),
+              m.buffer);
     };
     for (size_t d = 0; d < view.rank(); ++d) {
       bind(view.shape[d], evalInt(m.source->region[lead + d]->extent), "the shape");
       if (!view.strides.empty()) bind(view.strides[d], strides[lead + d], "a stride");
     }
-    if (view.elemOffset) bind(view.elemOffset, offset, "the offset");
-    else if (offset != 0) fault("match_buffer: '" + view.name + "' has an offset that it does not declare", m.buffer);
+    if (view.elemOffset)
+      bind(view.elemOffset, offset, "the offset");
+    else if (offset != 0)
+      fault("match_buffer: '" + view.name + "' has an offset that it does not declare", m.buffer);
   }
 
   const InterpretOptions& options_;
@@ -450,8 +531,8 @@ private:
 
 } // namespace
 
-Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors, const std::vector<double>& scalars,
-                 const InterpretOptions& options) {
+Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
+                 const std::vector<double>& scalars, const InterpretOptions& options) {
   Status result;
   withLargeStack([&] {
     try {

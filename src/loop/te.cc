@@ -8,8 +8,9 @@
 namespace bevel::te {
 namespace {
 
-// Data variable of a tensor's buffer: knows its operation, so that a body's loads tell what it reads. The pointer is
-// weak (the operation owns the buffer) and followed only while the reader is being built, when the tensor is alive.
+// Data variable of a tensor's buffer: knows its operation, so that a body's loads tell what it reads. The
+// pointer is weak (the operation owns the buffer) and followed only while the reader is being built, when the
+// tensor is alive.
 class TensorVarNode : public VarNode {
 public:
   const OperationObject* op = nullptr;
@@ -17,7 +18,8 @@ public:
   using VarNode::VarNode;
 };
 
-Buffer tensorBuffer(const std::string& name, DType dtype, Array<Expr> shape, const OperationObject* op, size_t index) {
+Buffer tensorBuffer(const std::string& name, DType dtype, Array<Expr> shape, const OperationObject* op,
+                    size_t index) {
   auto data = make<TensorVarNode>(name, DType::Handle());
   data->pointee = dtype;
   data->op = op;
@@ -41,7 +43,8 @@ std::vector<Tensor> tensorsRead(const Array<Expr>& body) {
 
 Array<IterVar> spatialAxes(const Array<Expr>& shape) {
   Array<IterVar> axes;
-  for (size_t i = 0; i < shape.size(); ++i) axes.push_back(iter("i" + std::to_string(i), shape[i], IterType::kSpatial));
+  for (size_t i = 0; i < shape.size(); ++i)
+    axes.push_back(iter("i" + std::to_string(i), shape[i], IterType::kSpatial));
   return axes;
 }
 
@@ -52,7 +55,9 @@ Combiner makeCombiner(DType dtype, FunctionRef<Expr(Expr, Expr)> f, Expr identit
 
 } // namespace
 
-const Buffer& Tensor::buffer() const { return op->outputs[index]; }
+const Buffer& Tensor::buffer() const {
+  return op->outputs[index];
+}
 
 Expr Tensor::operator()(Array<Expr> indices) const {
   BEVEL_ASSERT(indices.size() == rank(), "tensor '" + op->name + "' read with a wrong number of indices");
@@ -71,10 +76,13 @@ Tensor placeholder(Array<Expr> shape, DType dtype, std::string name) {
 }
 
 Tensor compute(Array<Expr> shape, std::string name, FunctionRef<Expr(const Array<Var>&)> f, Dict attrs) {
-  return computeMany(std::move(shape), std::move(name), [&](const Array<Var>& i) { return Array<Expr>{f(i)}; }, std::move(attrs))[0];
+  return computeMany(
+      std::move(shape), std::move(name), [&](const Array<Var>& i) { return Array<Expr>{f(i)}; },
+      std::move(attrs))[0];
 }
 
-std::vector<Tensor> computeMany(Array<Expr> shape, std::string name, FunctionRef<Array<Expr>(const Array<Var>&)> f, Dict attrs) {
+std::vector<Tensor> computeMany(Array<Expr> shape, std::string name,
+                                FunctionRef<Array<Expr>(const Array<Var>&)> f, Dict attrs) {
   auto op = make<OperationObject>();
   op->kind = OpKind::kCompute;
   op->attrs = std::move(attrs);
@@ -93,7 +101,8 @@ std::vector<Tensor> computeMany(Array<Expr> shape, std::string name, FunctionRef
   return results;
 }
 
-std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> inputs, std::string name, Stmt statement, Dict attrs) {
+std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> inputs, std::string name,
+                             Stmt statement, Dict attrs) {
   auto op = make<OperationObject>();
   op->kind = OpKind::kExtern;
   op->name = std::move(name);
@@ -111,14 +120,17 @@ std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> in
   return results;
 }
 
-std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, std::vector<Tensor> states, std::string name) {
-  BEVEL_ASSERT(init.size() == states.size() && update.size() == states.size(), "scan: one initial value and update a state");
+std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, std::vector<Tensor> states,
+                         std::string name) {
+  BEVEL_ASSERT(init.size() == states.size() && update.size() == states.size(),
+               "scan: one initial value and update a state");
   auto op = make<OperationObject>();
   op->kind = OpKind::kScan;
   op->name = name;
   std::vector<Tensor> results;
   for (size_t i = 0; i < states.size(); ++i) {
-    op->outputs.push_back(tensorBuffer(name + "_" + states[i].op->name, states[i].dtype(), states[i].shape(), op.get(), i));
+    op->outputs.push_back(
+        tensorBuffer(name + "_" + states[i].op->name, states[i].dtype(), states[i].shape(), op.get(), i));
     results.push_back({op, i});
   }
   op->inputs = init;
@@ -129,34 +141,59 @@ std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, s
   return results;
 }
 
-IterVar reduceAxis(Expr extent, std::string name) { return iter(std::move(name), std::move(extent), IterType::kReduce); }
+IterVar reduceAxis(Expr extent, std::string name) {
+  return iter(std::move(name), std::move(extent), IterType::kReduce);
+}
 IterVar reduceAxis(Range domain, std::string name) {
   Var v = var(std::move(name), domain->extent->dtype);
   return make<const IterVarNode>(std::move(domain), v, IterType::kReduce);
 }
 
-Expr lowest(DType dtype) { return dtype.isFloat() ? constantFloat(dtype, -INFINITY) : constant(dtype, minValue(dtype)); }
+Expr lowest(DType dtype) {
+  return dtype.isFloat() ? constantFloat(dtype, -INFINITY) : constant(dtype, minValue(dtype));
+}
 Expr highest(DType dtype) {
   if (dtype.isUInt() && dtype.bits == 64) return constant(dtype, -1); // all bits set
   return dtype.isFloat() ? constantFloat(dtype, INFINITY) : constant(dtype, maxValue(dtype));
 }
 
-Combiner sumCombiner(DType t) { return makeCombiner(t, [](Expr x, Expr y) { return x + y; }, constant(t, 0)); }
-Combiner maxCombiner(DType t) { return makeCombiner(t, [](Expr x, Expr y) { return bevel::max(x, y); }, lowest(t)); }
-Combiner minCombiner(DType t) { return makeCombiner(t, [](Expr x, Expr y) { return bevel::min(x, y); }, highest(t)); }
-
-Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component, Expr condition) {
-  return make<const ReduceNode>(std::move(combiner), std::move(axes), std::move(source), Array<Expr>{}, std::move(condition), component);
+Combiner sumCombiner(DType t) {
+  return makeCombiner(t, [](Expr x, Expr y) { return x + y; }, constant(t, 0));
+}
+Combiner maxCombiner(DType t) {
+  return makeCombiner(t, [](Expr x, Expr y) { return bevel::max(x, y); }, lowest(t));
+}
+Combiner minCombiner(DType t) {
+  return makeCombiner(t, [](Expr x, Expr y) { return bevel::min(x, y); }, highest(t));
 }
 
-Expr sum(Expr v, Array<IterVar> axes, Expr condition) { return reduce(sumCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition)); }
-Expr max(Expr v, Array<IterVar> axes, Expr condition) { return reduce(maxCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition)); }
-Expr min(Expr v, Array<IterVar> axes, Expr condition) { return reduce(minCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition)); }
+Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component, Expr condition) {
+  return make<const ReduceNode>(std::move(combiner), std::move(axes), std::move(source), Array<Expr>{},
+                                std::move(condition), component);
+}
+
+Expr sum(Expr v, Array<IterVar> axes, Expr condition) {
+  return reduce(sumCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+}
+Expr max(Expr v, Array<IterVar> axes, Expr condition) {
+  return reduce(maxCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+}
+Expr min(Expr v, Array<IterVar> axes, Expr condition) {
+  return reduce(minCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+}
 Expr prod(Expr v, Array<IterVar> axes, Expr condition) {
   auto times = makeCombiner(v->dtype, [](Expr x, Expr y) { return x * y; }, constant(v->dtype, 1));
   return reduce(times, {v}, std::move(axes), 0, std::move(condition));
 }
-Expr all(Expr v, Array<IterVar> axes) { return reduce(makeCombiner(kBool, [](Expr x, Expr y) { return logicalAnd(x, y); }, boolImm(true)), {v}, std::move(axes)); }
-Expr any(Expr v, Array<IterVar> axes) { return reduce(makeCombiner(kBool, [](Expr x, Expr y) { return logicalOr(x, y); }, boolImm(false)), {v}, std::move(axes)); }
+Expr all(Expr v, Array<IterVar> axes) {
+  return reduce(makeCombiner(
+                    kBool, [](Expr x, Expr y) { return logicalAnd(x, y); }, boolImm(true)),
+                {v}, std::move(axes));
+}
+Expr any(Expr v, Array<IterVar> axes) {
+  return reduce(makeCombiner(
+                    kBool, [](Expr x, Expr y) { return logicalOr(x, y); }, boolImm(false)),
+                {v}, std::move(axes));
+}
 
 } // namespace bevel::te

@@ -2,8 +2,8 @@
 //
 //   Tensor a = te::placeholder({n, k}, kFloat32, "A"), b = te::placeholder({k, m}, kFloat32, "B");
 //   IterVar r = te::reduceAxis(k, "k");
-//   Tensor c = te::compute({n, m}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); });
-//   PrimFunc f = te::createPrimFunc({a, b, c});
+//   Tensor c = te::compute({n, m}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) *
+//   b({r->var, i[1]}), {r}); }); PrimFunc f = te::createPrimFunc({a, b, c});
 #pragma once
 
 #include "base/function_ref.h"
@@ -42,21 +42,25 @@ public:
   Array<Expr> body;           // kCompute: one value an output; all are Reduce of one combiner, or none is
   Stmt statement;             // kExtern: over the inputs' and outputs' buffers
   Dict attrs;                 // block annotations; may be null
-  // kScan: state k starts with init[k] along axis 0 and goes on with update[k] (a compute over the whole shape whose body
-  // reads state placeholders at earlier steps).
+  // kScan: state k starts with init[k] along axis 0 and goes on with update[k] (a compute over the whole
+  // shape whose body reads state placeholders at earlier steps).
   std::vector<Tensor> init, update, states;
 };
 
 Tensor placeholder(Array<Expr> shape, DType dtype = kFloat32, std::string name = "A");
 
 /// shape-sized tensor whose element at `indices` is f(indices).
-Tensor compute(Array<Expr> shape, std::string name, FunctionRef<Expr(const Array<Var>&)> f, Dict attrs = nullptr);
+Tensor compute(Array<Expr> shape, std::string name, FunctionRef<Expr(const Array<Var>&)> f,
+               Dict attrs = nullptr);
 /// Several results of one shape from one pass (reductions with several results).
-std::vector<Tensor> computeMany(Array<Expr> shape, std::string name, FunctionRef<Array<Expr>(const Array<Var>&)> f, Dict attrs = nullptr);
+std::vector<Tensor> computeMany(Array<Expr> shape, std::string name,
+                                FunctionRef<Array<Expr>(const Array<Var>&)> f, Dict attrs = nullptr);
 /// A statement written by hand. f gets the output buffers; inputs are read by their own buffers.
-std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> inputs, std::string name, Stmt statement, Dict attrs = nullptr);
+std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> inputs, std::string name,
+                             Stmt statement, Dict attrs = nullptr);
 /// Scan along axis 0: results have the states' shapes. See OperationObject.
-std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, std::vector<Tensor> states, std::string name = "scan");
+std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, std::vector<Tensor> states,
+                         std::string name = "scan");
 
 IterVar reduceAxis(Expr extent, std::string name = "k");
 IterVar reduceAxis(Range domain, std::string name = "k");
@@ -64,12 +68,14 @@ IterVar reduceAxis(Range domain, std::string name = "k");
 /// Reductions over axes; `condition` (may be null) leaves elements out. Empty domains give the identity.
 Expr sum(Expr value, Array<IterVar> axes, Expr condition = nullptr);
 Expr prod(Expr value, Array<IterVar> axes, Expr condition = nullptr);
-Expr max(Expr value, Array<IterVar> axes, Expr condition = nullptr); // NaN propagates; identity: -inf or the smallest value
+Expr max(Expr value, Array<IterVar> axes,
+         Expr condition = nullptr); // NaN propagates; identity: -inf or the smallest value
 Expr min(Expr value, Array<IterVar> axes, Expr condition = nullptr);
 Expr all(Expr value, Array<IterVar> axes); // of bools
 Expr any(Expr value, Array<IterVar> axes);
 /// Any combiner; component i of its results.
-Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component = 0, Expr condition = nullptr);
+Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component = 0,
+            Expr condition = nullptr);
 Combiner sumCombiner(DType dtype);
 Combiner maxCombiner(DType dtype);
 Combiner minCombiner(DType dtype);
@@ -77,10 +83,10 @@ Combiner minCombiner(DType dtype);
 Expr lowest(DType dtype);
 Expr highest(DType dtype);
 
-/// The tensor program that computes the arguments which are not placeholders from those that are. Parameters in the
-/// order of `args`; tensors between become allocations of the root block. Variables of shapes that no parameter's shape
-/// binds alone become scalar parameters after the buffers; `scalars` (may be null) gets those variables as the caller
-/// knows them (the function's own are fresh). Block names are made unique.
+/// The tensor program that computes the arguments which are not placeholders from those that are. Parameters
+/// in the order of `args`; tensors between become allocations of the root block. Variables of shapes that no
+/// parameter's shape binds alone become scalar parameters after the buffers; `scalars` (may be null) gets
+/// those variables as the caller knows them (the function's own are fresh). Block names are made unique.
 PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs = nullptr, Array<Var>* scalars = nullptr);
 
 } // namespace bevel::te

@@ -1,9 +1,9 @@
 // Expansions of the fp32 transcendental functions.
 //
-// All share three pieces: powers of e by reduction to |r| <= ln(2)/2 and a polynomial of degree 6, scaled by two factors
-// of 2^(n/2) so that subnormal and nearly overflowing results are right; logarithms by splitting off the exponent with
-// the mantissa in [sqrt(1/2), sqrt(2)); odd polynomials near zero. Coefficients are minimax fits (Remez) of this project,
-// relative error below 4e-9 in exact arithmetic.
+// All share three pieces: powers of e by reduction to |r| <= ln(2)/2 and a polynomial of degree 6, scaled by
+// two factors of 2^(n/2) so that subnormal and nearly overflowing results are right; logarithms by splitting
+// off the exponent with the mantissa in [sqrt(1/2), sqrt(2)); odd polynomials near zero. Coefficients are
+// minimax fits (Remez) of this project, relative error below 4e-9 in exact arithmetic.
 #include "loop/vector_math.h"
 
 #include "ir/structural.h"
@@ -32,7 +32,9 @@ public:
   }
   Expr fma(const Expr& a, const Expr& b, const Expr& c) const { return call(Intrin::kFma, {a, b, c}); }
   Expr fabs(const Expr& a) const { return call(Intrin::kFabs, {a}); }
-  Expr copySign(const Expr& magnitude, const Expr& sign) const { return call(Intrin::kCopySign, {magnitude, sign}); }
+  Expr copySign(const Expr& magnitude, const Expr& sign) const {
+    return call(Intrin::kCopySign, {magnitude, sign});
+  }
   Expr sqrt(const Expr& a) const { return call(Intrin::kSqrt, {a}); }
   Expr div(const Expr& a, const Expr& b) const { return make<const BinaryNode>(BinaryOp::kDiv, a, b); }
   // NaN passes through a comparison that fails.
@@ -76,7 +78,8 @@ public:
     Expr x = bind(clampBelow(clampAbove(x0, 129), -151), "x");
     auto [f, n] = roundToInt(x, 1);
     Expr r = bind(x - f, "r");
-    Expr q = poly(r, {0.6931472195, 0.2402265306, 0.05550301854, 0.009617654985, 0.001340974188, 0.000156028614});
+    Expr q =
+        poly(r, {0.6931472195, 0.2402265306, 0.05550301854, 0.009617654985, 0.001340974188, 0.000156028614});
     return scale(bind(fma(r, q, num(1)), "p"), n);
   }
   Expr exp10(const Expr& x0) { // 10^x = e^(r ln 10) 2^n with r = x - n log10(2)
@@ -89,7 +92,10 @@ public:
   }
   Expr expm1(const Expr& x0) {
     Expr x = bind(x0, "x");
-    Expr small = fma(bind(x * x), poly(x, {0.5000000446, 0.1666666674, 0.04166526151, 0.008333266584, 0.001399945169, 0.0001992891454}), x);
+    Expr small = fma(
+        bind(x * x),
+        poly(x, {0.5000000446, 0.1666666674, 0.04166526151, 0.008333266584, 0.001399945169, 0.0001992891454}),
+        x);
     Expr tiny = select(eq(x, num(0)), x, small); // keeps -0
     return select(fabs(x) < num(0.5), tiny, exp(x) - num(1));
   }
@@ -109,7 +115,8 @@ public:
   // log(1 + f) = f - f²/2 + f³ P(f)
   Expr logTail(const Expr& f) {
     Expr f2 = bind(f * f);
-    Expr p = poly(f, {0.3333331045, -0.249999866, 0.2000222625, -0.1666925049, 0.1421866432, -0.1238435878, 0.1187294546, -0.1178973215, 0.06915336644});
+    Expr p = poly(f, {0.3333331045, -0.249999866, 0.2000222625, -0.1666925049, 0.1421866432, -0.1238435878,
+                      0.1187294546, -0.1178973215, 0.06915336644});
     return bind(fma(f2, num(-0.5), f2 * f * p));
   }
   Expr logSpecial(const Expr& x, const Expr& value) {
@@ -123,7 +130,8 @@ public:
     Expr tail = fma(e, num(-2.12194440e-4), logTail(f));
     return logSpecial(x, fma(e, num(0.693359375), f + tail));
   }
-  Expr logBase(const Expr& x0, double perE, double high, double low) { // log_b(x) = e log_b(2) + ln(1+f) log_b(e)
+  Expr logBase(const Expr& x0, double perE, double high,
+               double low) { // log_b(x) = e log_b(2) + ln(1+f) log_b(e)
     Expr x = bind(x0, "x");
     auto [f, e] = split(x);
     Expr tail = bind(logTail(f));
@@ -141,7 +149,9 @@ public:
   Expr tanh(const Expr& x0) {
     Expr x = bind(x0, "x");
     Expr z = bind(x * x);
-    Expr small = fma(bind(z * x), poly(z, {-0.3333328392, 0.1333149127, -0.05374349708, 0.02065058427, -0.005717041905}), x);
+    Expr small =
+        fma(bind(z * x),
+            poly(z, {-0.3333328392, 0.1333149127, -0.05374349708, 0.02065058427, -0.005717041905}), x);
     Expr a = bind(fabs(x));
     Expr big = num(1) - div(num(2), exp(clampAbove(a + a, 30)) + num(1));
     return copySign(select(a < num(0.625), small, big), x); // also keeps -0
@@ -150,15 +160,18 @@ public:
   Expr erf(const Expr& x0) {
     Expr x = bind(x0, "x");
     Expr z = bind(x * x);
-    Expr small = x * poly(z, {1.128379166, -0.3761263228, 0.1128367253, -0.02685810383, 0.005197796312, -0.0008105957451, 8.215397346e-05});
+    Expr small = x * poly(z, {1.128379166, -0.3761263228, 0.1128367253, -0.02685810383, 0.005197796312,
+                              -0.0008105957451, 8.215397346e-05});
     Expr a = bind(clampAbove(fabs(x), 4));
-    Expr q = poly(a, {0.0001692054401, -1.129488408, -0.6334008455, -0.1082203912, 0.02508062193, -0.004156257286, 0.0004313941144, -2.082867063e-05});
+    Expr q = poly(a, {0.0001692054401, -1.129488408, -0.6334008455, -0.1082203912, 0.02508062193,
+                      -0.004156257286, 0.0004313941144, -2.082867063e-05});
     Expr big = num(1) - exp(q);
     return select(a < num(0.92), small, copySign(big, x));
   }
   Expr sinh(const Expr& x0) {
     Expr x = bind(x0, "x0"), a = bind(fabs(x)), z = bind(x * x);
-    Expr small = fma(bind(z * x), poly(z, {0.1666666649, 0.008333350598, 0.0001983606627, 2.817439511e-06}), x);
+    Expr small =
+        fma(bind(z * x), poly(z, {0.1666666649, 0.008333350598, 0.0001983606627, 2.817439511e-06}), x);
     Expr big = exp(a, -1) - exp(negate(a), -1);
     return select(a < num(1), small, copySign(big, x));
   }
@@ -173,12 +186,16 @@ public:
     Expr large = bind(a > num(2.414213562)), middle = bind(a > num(0.4142135624));
     Expr w = bind(select(large, div(num(-1), a), select(middle, div(a - num(1), a + num(1)), a)), "w");
     Expr z = bind(w * w);
-    Expr p = fma(bind(z * w), poly(z, {-0.3333331534, 0.1999847855, -0.1424362857, 0.1059427683, -0.06078857782}), w);
+    Expr p = fma(bind(z * w),
+                 poly(z, {-0.3333331534, 0.1999847855, -0.1424362857, 0.1059427683, -0.06078857782}), w);
     Expr base = select(large, num(1.5707963267948966), select(middle, num(0.78539816339744831), num(0)));
     return copySign(base + p, x);
   }
   Expr asinPoly(const Expr& v, const Expr& z) {
-    return fma(bind(z * v), poly(z, {0.1666665987, 0.07500510924, 0.04451571903, 0.03181762215, 0.01440256554, 0.03756525811}), v);
+    return fma(
+        bind(z * v),
+        poly(z, {0.1666665987, 0.07500510924, 0.04451571903, 0.03181762215, 0.01440256554, 0.03756525811}),
+        v);
   }
   // asin(a) for a <= 1/2 directly, else pi/2 - 2 asin(sqrt((1-a)/2)); acos likewise.
   Expr asinAcos(const Expr& x0, bool acos) {
@@ -223,7 +240,10 @@ public:
     if (k == 1) return x;
     if (k == 2) return x * x;
     if (k == 3) return x * x * x;
-    if (k == 4) { Expr s = bind(x * x); return s * s; }
+    if (k == 4) {
+      Expr s = bind(x * x);
+      return s * s;
+    }
     if (k == -1) return div(num(1), x);
     return nullptr;
   }
@@ -243,27 +263,48 @@ Expr expandOne(Maths& m, Intrin op, const Expr& x) {
   const double log2e = 1.44269504088896341, log10e = 0.43429448190325183;
   auto high = [](double v) { return double(float(v)); };
   switch (op) {
-  case Intrin::kExp: return m.exp(x);
-  case Intrin::kExp2: return m.exp2(x);
-  case Intrin::kExp10: return m.exp10(x);
-  case Intrin::kExpm1: return m.expm1(x);
-  case Intrin::kLog: return m.log(x);
-  case Intrin::kLog2: return m.logBase(x, 1, high(log2e), log2e - high(log2e));
-  case Intrin::kLog10: return m.logBase(x, 0.30102999566398120, high(log10e), log10e - high(log10e));
-  case Intrin::kLog1p: return m.log1p(x);
-  case Intrin::kTanh: return m.tanh(x);
-  case Intrin::kSigmoid: return m.sigmoid(x);
-  case Intrin::kErf: return m.erf(x);
-  case Intrin::kSinh: return m.sinh(x);
-  case Intrin::kCosh: return m.cosh(x);
-  case Intrin::kAtan: return m.atan(x);
-  case Intrin::kAsin: return m.asinAcos(x, false);
-  case Intrin::kAcos: return m.asinAcos(x, true);
-  case Intrin::kAsinh: return m.asinh(x);
-  case Intrin::kAcosh: return m.acosh(x);
-  case Intrin::kAtanh: return m.atanh(x);
-  case Intrin::kRsqrt: return m.div(m.num(1), m.sqrt(x));
-  default: return nullptr;
+  case Intrin::kExp:
+    return m.exp(x);
+  case Intrin::kExp2:
+    return m.exp2(x);
+  case Intrin::kExp10:
+    return m.exp10(x);
+  case Intrin::kExpm1:
+    return m.expm1(x);
+  case Intrin::kLog:
+    return m.log(x);
+  case Intrin::kLog2:
+    return m.logBase(x, 1, high(log2e), log2e - high(log2e));
+  case Intrin::kLog10:
+    return m.logBase(x, 0.30102999566398120, high(log10e), log10e - high(log10e));
+  case Intrin::kLog1p:
+    return m.log1p(x);
+  case Intrin::kTanh:
+    return m.tanh(x);
+  case Intrin::kSigmoid:
+    return m.sigmoid(x);
+  case Intrin::kErf:
+    return m.erf(x);
+  case Intrin::kSinh:
+    return m.sinh(x);
+  case Intrin::kCosh:
+    return m.cosh(x);
+  case Intrin::kAtan:
+    return m.atan(x);
+  case Intrin::kAsin:
+    return m.asinAcos(x, false);
+  case Intrin::kAcos:
+    return m.asinAcos(x, true);
+  case Intrin::kAsinh:
+    return m.asinh(x);
+  case Intrin::kAcosh:
+    return m.acosh(x);
+  case Intrin::kAtanh:
+    return m.atanh(x);
+  case Intrin::kRsqrt:
+    return m.div(m.num(1), m.sqrt(x));
+  default:
+    return nullptr;
   }
 }
 
@@ -278,7 +319,8 @@ Expr expandIntrinsic(const Call& call) {
   if (call->op == Intrin::kPow) {
     auto k = constantLanes(call->arg(1));
     value = k ? m.powConstant(x, *k) : nullptr;
-  } else value = expandOne(m, call->op, x);
+  } else
+    value = expandOne(m, call->op, x);
   return value ? m.finish(value) : nullptr;
 }
 

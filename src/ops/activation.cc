@@ -5,15 +5,25 @@ namespace bevel::ops {
 
 namespace {
 
-Expr positive(const Expr& x) { return max(x, constant(x->dtype, 0)); }
+Expr positive(const Expr& x) {
+  return max(x, constant(x->dtype, 0));
+}
 Expr softplusExpr(const Expr& x) {
   Expr tail = callIntrin(Intrin::kLog1p, callIntrin(Intrin::kExp, negate(callIntrin(Intrin::kAbs, x))));
   return positive(x) + tail;
 }
-double softplusOf(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
-double logistic(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
-Expr atMost(const Expr& x, double lo, double hi) { return min(max(x, real(x, lo)), real(x, hi)); }
-double within(double x, double lo, double hi) { return std::isnan(x) ? x : std::min(std::max(x, lo), hi); }
+double softplusOf(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+}
+double logistic(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+Expr atMost(const Expr& x, double lo, double hi) {
+  return min(max(x, real(x, lo)), real(x, hi));
+}
+double within(double x, double lo, double hi) {
+  return std::isnan(x) ? x : std::min(std::max(x, lo), hi);
+}
 
 // One activation; p holds its attributes in order.
 struct Activation {
@@ -35,50 +45,7 @@ Expr geluTanhExpr(const Expr& x, const double*) {
 
 const std::vector<Activation>& activations() {
   static const std::vector<Activation> table = {
-      {"nn.leaky_relu", "LeakyRelu", "x where x >= 0, else alpha * x", {floatAttr("alpha", 0.01)},
-       [](const Expr& x, const double* p) { return select(x < constant(x->dtype, 0), real(x, p[0]) * x, x); },
-       [](double x, const double* p) { return x < 0 ? p[0] * x : x; }},
-      {"nn.elu", "Elu", "x where x > 0, else alpha * (e^x - 1)", {floatAttr("alpha", 1)},
-       [](const Expr& x, const double* p) { return select(x > real(x, 0), x, real(x, p[0]) * callIntrin(Intrin::kExpm1, x)); },
-       [](double x, const double* p) { return x > 0 ? x : p[0] * std::expm1(x); }},
-      {"nn.selu", "Selu", "gamma * (x where x > 0, else alpha * (e^x - 1))",
-       {floatAttr("alpha", 1.67326319217681884765625), floatAttr("gamma", 1.05070102214813232421875)},
-       [](const Expr& x, const double* p) { return real(x, p[1]) * select(x > real(x, 0), x, real(x, p[0]) * callIntrin(Intrin::kExpm1, x)); },
-       [](double x, const double* p) { return p[1] * (x > 0 ? x : p[0] * std::expm1(x)); }},
-      {"nn.celu", "Celu", "max(0, x) + min(0, alpha * (e^(x / alpha) - 1))", {floatAttr("alpha", 1)},
-       [](const Expr& x, const double* p) { return positive(x) + min(real(x, 0), real(x, p[0]) * callIntrin(Intrin::kExpm1, fdiv(x, real(x, p[0])))); },
-       [](double x, const double* p) { return std::isnan(x) ? x : std::max(0.0, x) + std::min(0.0, p[0] * std::expm1(x / p[0])); }},
-      {"nn.softplus", "Softplus", "log(1 + e^x)", {}, [](const Expr& x, const double*) { return softplusExpr(x); },
-       [](double x, const double*) { return std::isnan(x) ? x : softplusOf(x); }},
-      {"nn.softsign", "Softsign", "x / (1 + |x|)", {},
-       [](const Expr& x, const double*) { return fdiv(x, real(x, 1) + callIntrin(Intrin::kAbs, x)); },
-       [](double x, const double*) { return x / (1 + std::fabs(x)); }},
-      {"nn.mish", "Mish", "x * tanh(softplus(x))", {},
-       [](const Expr& x, const double*) { return x * callIntrin(Intrin::kTanh, softplusExpr(x)); },
-       [](double x, const double*) { return std::isnan(x) ? x : x * std::tanh(softplusOf(x)); }},
-      {"nn.hardsigmoid", "HardSigmoid", "max(0, min(1, alpha * x + beta))", {floatAttr("alpha", 0.2), floatAttr("beta", 0.5)},
-       [](const Expr& x, const double* p) { return atMost(real(x, p[0]) * x + real(x, p[1]), 0, 1); },
-       [](double x, const double* p) { return within(p[0] * x + p[1], 0, 1); }},
-      {"nn.hardswish", "HardSwish", "x * max(0, min(1, x / 6 + 1/2))", {},
-       [](const Expr& x, const double*) { return x * atMost(x * real(x, 1.0 / 6) + real(x, 0.5), 0, 1); },
-       [](double x, const double*) { return x * within(x / 6 + 0.5, 0, 1); }},
-      {"nn.thresholded_relu", "ThresholdedRelu", "x where x > alpha, else 0", {floatAttr("alpha", 1)},
-       [](const Expr& x, const double* p) { return select(x > real(x, p[0]), x, real(x, 0)); },
-       [](double x, const double* p) { return x > p[0] ? x : 0; }},
-      {"nn.shrink", "Shrink", "x + bias below -lambd, x - bias above lambd, else 0", {floatAttr("bias", 0), floatAttr("lambd", 0.5)},
-       [](const Expr& x, const double* p) {
-         return select(x < real(x, -p[1]), x + real(x, p[0]), select(x > real(x, p[1]), x - real(x, p[0]), real(x, 0)));
-       },
-       [](double x, const double* p) { return x < -p[1] ? x + p[0] : x > p[1] ? x - p[0] : 0; }},
-      {"nn.gelu", "", "x/2 * (1 + erf(x / sqrt 2)): ONNX Gelu-20 with approximate none", {}, geluExpr,
-       [](double x, const double*) { return 0.5 * x * (1 + std::erf(x * M_SQRT1_2)); }},
-      {"nn.gelu_tanh", "", "GELU by tanh: ONNX Gelu-20 with approximate tanh", {}, geluTanhExpr,
-       [](double x, const double*) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }},
-      {"nn.silu", "", "x * sigmoid(x)", {}, [](const Expr& x, const double*) { return x * callIntrin(Intrin::kSigmoid, x); },
-       [](double x, const double*) { return x * logistic(x); }},
-      {"nn.swish", "Swish", "x * sigmoid(alpha * x)", {floatAttr("alpha", 1)},
-       [](const Expr& x, const double* p) { return x * callIntrin(Intrin::kSigmoid, real(x, p[0]) * x); },
-       [](double x, const double* p) { return x * logistic(p[0] * x); }},
+#include "ops/activation_table.inc"
   };
   return table;
 }
@@ -98,7 +65,8 @@ std::vector<double> parametersOf(const OpCall& call, const Activation& a) {
 Result<Type> activationInfer(const OpCall& call, InferContext&) {
   DType t = call.dtype(0);
   bool linear = call.op.name == "nn.shrink" || call.op.name == "nn.relu";
-  if (!t.isFloat() && !(linear && t.isInteger())) return call.unsupported(fmt::format("is not defined on {}", t.str()));
+  if (!t.isFloat() && !(linear && t.isInteger()))
+    return call.unsupported(fmt::format("is not defined on {}", t.str()));
   return call.type(0);
 }
 
@@ -106,20 +74,26 @@ Result<TeTensors> activationCompute(const OpCall& call, const TeTensors& in) {
   const Activation& a = activationOf(call);
   std::vector<double> p = parametersOf(call, a);
   bool integer = in[0].dtype().isInteger();
-  return TeTensors{mapTensor(in[0], a.name + 3, [&](Expr x) { return a.expr(integer ? castTo(DType::Float(64), x) : x, p.data()); })};
+  return TeTensors{mapTensor(in[0], a.name + 3, [&](Expr x) {
+    return a.expr(integer ? castTo(DType::Float(64), x) : x, p.data());
+  })};
 }
 
 Result<HostTensors> activationEval(const OpCall& call, const HostTensors& in) {
   const Activation& a = activationOf(call);
   std::vector<double> p = parametersOf(call, a);
-  return HostTensors{mapHost(in[0], in[0]->dtype, [&](double x) { return a.host(x, p.data()); },
-                             [&](int64_t x) { return int64_t(a.host(double(x), p.data())); })};
+  return HostTensors{mapHost(
+      in[0], in[0]->dtype, [&](double x) { return a.host(x, p.data()); },
+      [&](int64_t x) { return int64_t(a.host(double(x), p.data())); })};
 }
 
-Result<TeTensors> reluCompute(const OpCall&, const TeTensors& in) { return TeTensors{mapTensor(in[0], "relu", [](Expr x) { return positive(x); })}; }
+Result<TeTensors> reluCompute(const OpCall&, const TeTensors& in) {
+  return TeTensors{mapTensor(in[0], "relu", [](Expr x) { return positive(x); })};
+}
 Result<HostTensors> reluEval(const OpCall&, const HostTensors& in) {
-  return HostTensors{mapHost(in[0], in[0]->dtype, [](double x) { return x < 0 ? 0 : x; },
-                             [](int64_t x) { return std::max<int64_t>(x, 0); })};
+  return HostTensors{mapHost(
+      in[0], in[0]->dtype, [](double x) { return x < 0 ? 0 : x; },
+      [](int64_t x) { return std::max<int64_t>(x, 0); })};
 }
 
 // prelu: x where x >= 0, else slope * x; slope broadcasts to x in one direction.
@@ -154,18 +128,35 @@ Result<HostTensors> preluEval(const OpCall&, const HostTensors& in) {
 } // namespace
 
 void register_activation(OpRegistry& r) {
-  r.add({.name = "nn.relu", .doc = "max(x, 0); NaN stays. ONNX Relu.", .inputs = {"x"}, .infer = activationInfer,
-         .compute = reluCompute, .eval = reluEval, .layout = LayoutKind::kAny, .onnx = {{"Relu"}},
+  r.add({.name = "nn.relu",
+         .doc = "max(x, 0); NaN stays. ONNX Relu.",
+         .inputs = {"x"},
+         .infer = activationInfer,
+         .compute = reluCompute,
+         .eval = reluEval,
+         .layout = LayoutKind::kAny,
+         .onnx = {{"Relu"}},
          .tests = {"float32[3,5]:special", "int32[5]:int9"}});
   for (const Activation& a : activations()) {
-    Op op = {.name = a.name, .doc = fmt::format("{}. {}", a.doc, *a.onnx ? fmt::format("ONNX {}", a.onnx) : "ONNX"),
-             .inputs = {"x"}, .attrs = a.attrs, .infer = activationInfer, .compute = activationCompute,
-             .eval = activationEval, .layout = LayoutKind::kAny, .tests = {"float32[3,5]", "float32[9]:special"}};
+    Op op = {.name = a.name,
+             .doc = fmt::format("{}. {}", a.doc, *a.onnx ? fmt::format("ONNX {}", a.onnx) : "ONNX"),
+             .inputs = {"x"},
+             .attrs = a.attrs,
+             .infer = activationInfer,
+             .compute = activationCompute,
+             .eval = activationEval,
+             .layout = LayoutKind::kAny,
+             .tests = {"float32[3,5]", "float32[9]:special"}};
     if (*a.onnx) op.onnx = {{a.onnx}};
     r.add(std::move(op));
   }
-  r.add({.name = "nn.prelu", .doc = "x where x >= 0, else slope * x; the slope broadcasts to x from the last axis. ONNX PRelu.",
-         .inputs = {"x", "slope"}, .infer = preluInfer, .compute = preluCompute, .eval = preluEval, .onnx = {{"PRelu"}},
+  r.add({.name = "nn.prelu",
+         .doc = "x where x >= 0, else slope * x; the slope broadcasts to x from the last axis. ONNX PRelu.",
+         .inputs = {"x", "slope"},
+         .infer = preluInfer,
+         .compute = preluCompute,
+         .eval = preluEval,
+         .onnx = {{"PRelu"}},
          .tests = {"float32[2,3,4] float32[4]", "float32[2,3,4] float32[3,1]"}});
 }
 

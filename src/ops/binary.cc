@@ -1,7 +1,7 @@
 // Element by element functions of two tensors with numpy broadcasting: arithmetic, comparisons, logic, bits.
 //
-// Integer arithmetic wraps. Integer division truncates towards zero; x / 0 is 0 and the smallest value / -1 wraps, so
-// no input can trap. NaN propagates through maximum and minimum.
+// Integer arithmetic wraps. Integer division truncates towards zero; x / 0 is 0 and the smallest value / -1
+// wraps, so no input can trap. NaN propagates through maximum and minimum.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -16,13 +16,14 @@ struct BinaryEntry {
   const char* doc;
   bool compare; // gives bool
   Expr (*expr)(const Expr&, const Expr&);
-  double (*real)(double, double);                 // null: not on floats
-  int64_t (*integer)(int64_t, int64_t, DType);    // null: not on integers
-  bool (*ordered)(double, double);                // comparisons on floats
+  double (*real)(double, double);              // null: not on floats
+  int64_t (*integer)(int64_t, int64_t, DType); // null: not on integers
+  bool (*ordered)(double, double);             // comparisons on floats
   std::vector<const char*> tests;
 };
 
-// ---- integers that cannot trap ---------------------------------------------------------------------------------------
+// ---- integers that cannot trap
+// ---------------------------------------------------------------------------------------
 
 // a op b for b other than 0 and -1; `zero` where b is 0, `minusOne` where it is -1.
 Expr guarded(BinaryOp op, const Expr& a, const Expr& b, const Expr& zero, const Expr& minusOne) {
@@ -59,8 +60,12 @@ Expr truncModExpr(const Expr& a, const Expr& b) {
   return guarded(BinaryOp::kMod, a, b, constant(a->dtype, 0), constant(a->dtype, 0));
 }
 
-uint64_t maskOf(DType t) { return t.bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << t.bits) - 1; }
-uint64_t asUnsigned(int64_t x, DType t) { return uint64_t(x) & maskOf(t); }
+uint64_t maskOf(DType t) {
+  return t.bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << t.bits) - 1;
+}
+uint64_t asUnsigned(int64_t x, DType t) {
+  return uint64_t(x) & maskOf(t);
+}
 
 int64_t truncDiv(int64_t a, int64_t b, DType t) {
   if (b == 0) return 0;
@@ -84,17 +89,28 @@ double floorModReal(double a, double b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-bool lessInt(int64_t a, int64_t b, DType t) { return t.isUInt() ? asUnsigned(a, t) < asUnsigned(b, t) : a < b; }
-double maxReal(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b; }
-double minReal(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b; }
+bool lessInt(int64_t a, int64_t b, DType t) {
+  return t.isUInt() ? asUnsigned(a, t) < asUnsigned(b, t) : a < b;
+}
+double maxReal(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
+}
+double minReal(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
+}
 
-template <BinaryOp op> Expr plain(const Expr& a, const Expr& b) { return binary(op, a, b); }
-Expr logicalXorExpr(const Expr& a, const Expr& b) { return ne(castTo(DType::Int(8), a), castTo(DType::Int(8), b)); }
-// Shifts by the width or more (negative ones count as such) give 0, or the sign for right shifts of signed integers.
+template <BinaryOp op> Expr plain(const Expr& a, const Expr& b) {
+  return binary(op, a, b);
+}
+Expr logicalXorExpr(const Expr& a, const Expr& b) {
+  return ne(castTo(DType::Int(8), a), castTo(DType::Int(8), b));
+}
+// Shifts by the width or more (negative ones count as such) give 0, or the sign for right shifts of signed
+// integers.
 template <BinaryOp op> Expr shiftExpr(const Expr& a, const Expr& b) {
   if (op == BinaryOp::kShr && a->dtype.isInt()) {
     Expr last = constant(b->dtype, b->dtype.bits - 1);
-    return binary(op, a, select(logicalOr(b < constant(b->dtype, 0), b > last), last, b));
+    return binary(op, a, select(logicalOr(b<constant(b->dtype, 0), b> last), last, b));
   }
   Expr width = constant(b->dtype, a->dtype.bits);
   Expr inside = b->dtype.isUInt() ? b < width : logicalAnd(b < width, b >= constant(b->dtype, 0));
@@ -107,48 +123,13 @@ template <bool left> int64_t shiftInt(int64_t a, int64_t b, DType t) {
   return t.isUInt() ? int64_t(asUnsigned(a, t) >> b) : a >> b;
 }
 
-Expr bothFloat(Intrin op, const Expr& a, const Expr& b) { return bevel::call(op, {a, b}); }
+Expr bothFloat(Intrin op, const Expr& a, const Expr& b) {
+  return bevel::call(op, {a, b});
+}
 
 const std::vector<BinaryEntry>& table() {
   static const std::vector<BinaryEntry> entries = {
-      {"add", "Add", "a + b", false, plain<BinaryOp::kAdd>, [](double a, double b) { return a + b; },
-       [](int64_t a, int64_t b, DType) { return int64_t(uint64_t(a) + uint64_t(b)); }, nullptr,
-       {"float32[2,3] float32[2,3]", "float32[4,1,3] float32[5,1]", "int32[3]:int9 int32[1]:int9", "float32[0,3] float32[3]"}},
-      {"subtract", "Sub", "a - b", false, plain<BinaryOp::kSub>, [](double a, double b) { return a - b; },
-       [](int64_t a, int64_t b, DType) { return int64_t(uint64_t(a) - uint64_t(b)); }, nullptr, {"float32[2,3] float32[3]", "uint8[5]:idx5 uint8[5]:int9"}},
-      {"multiply", "Mul", "a * b", false, plain<BinaryOp::kMul>, [](double a, double b) { return a * b; },
-       [](int64_t a, int64_t b, DType) { return int64_t(uint64_t(a) * uint64_t(b)); }, nullptr, {"float32[2,3] float32[]"}},
-      {"divide", "Div", "a / b; integers truncate, x / 0 is 0", false, divideExpr, [](double a, double b) { return a / b; }, truncDiv,
-       nullptr, {"float32[2,3] float32[3]:nonzero", "int64[9]:int9 int64[9]:int9"}},
-      {"floor_divide", "", "floor(a / b)", false, floorDivideExpr, [](double a, double b) { return std::floor(a / b); }, floorDiv,
-       nullptr, {"int32[9]:int9 int32[9]:int9"}},
-      {"floor_mod", "", "remainder with the sign of the divisor: ONNX Mod with fmod 0", false, floorModExpr, floorModReal, floorMod,
-       nullptr, {"int32[9]:int9 int32[9]:int9", "float32[9] float32[9]:nonzero"}},
-      {"mod", "", "remainder with the sign of the dividend: ONNX Mod with fmod 1", false, truncModExpr, [](double a, double b) { return std::fmod(a, b); },
-       truncMod, nullptr, {"int32[9]:int9 int32[9]:int9", "float32[9] float32[9]:nonzero"}},
-      {"maximum", "", "the larger; NaN wins", false, plain<BinaryOp::kMax>, maxReal,
-       [](int64_t a, int64_t b, DType t) { return lessInt(a, b, t) ? b : a; }, nullptr, {"float32[9]:special float32[3,9]", "uint8[5]:int9 uint8[5]:int9"}},
-      {"minimum", "", "the smaller; NaN wins", false, plain<BinaryOp::kMin>, minReal,
-       [](int64_t a, int64_t b, DType t) { return lessInt(a, b, t) ? a : b; }, nullptr, {"float32[9]:special float32[3,9]"}},
-      {"atan2", "", "angle of (b, a)", false, [](const Expr& a, const Expr& b) { return bothFloat(Intrin::kAtan2, a, b); },
-       [](double a, double b) { return std::atan2(a, b); }, nullptr, nullptr, {"float32[7] float32[7]"}},
-      {"equal", "Equal", "a == b", true, plain<BinaryOp::kEq>, nullptr, [](int64_t a, int64_t b, DType) { return int64_t(a == b); },
-       [](double a, double b) { return a == b; }, {"float32[9]:special float32[9]:special", "int32[4]:idx5 int32[3,4]:idx5"}},
-      {"not_equal", "", "a != b", true, plain<BinaryOp::kNe>, nullptr, [](int64_t a, int64_t b, DType) { return int64_t(a != b); },
-       [](double a, double b) { return a != b; }, {"int32[4]:idx5 int32[3,4]:idx5"}},
-      {"less", "Less", "a < b", true, plain<BinaryOp::kLt>, nullptr, [](int64_t a, int64_t b, DType t) { return int64_t(lessInt(a, b, t)); },
-       [](double a, double b) { return a < b; }, {"float32[9]:special float32[9]", "uint8[9]:int9 uint8[9]:int9"}},
-      {"less_equal", "LessOrEqual", "a <= b", true, plain<BinaryOp::kLe>, nullptr, [](int64_t a, int64_t b, DType t) { return int64_t(!lessInt(b, a, t)); },
-       [](double a, double b) { return a <= b; }, {"int32[9]:idx5 int32[9]:idx5"}},
-      {"greater", "Greater", "a > b", true, plain<BinaryOp::kGt>, nullptr, [](int64_t a, int64_t b, DType t) { return int64_t(lessInt(b, a, t)); },
-       [](double a, double b) { return a > b; }, {"float32[9]:special float32[9]"}},
-      {"greater_equal", "GreaterOrEqual", "a >= b", true, plain<BinaryOp::kGe>, nullptr, [](int64_t a, int64_t b, DType t) { return int64_t(!lessInt(a, b, t)); },
-       [](double a, double b) { return a >= b; }, {"int32[9]:idx5 int32[9]:idx5"}},
-      {"bitwise_and", "BitwiseAnd", "a & b", false, plain<BinaryOp::kBitAnd>, nullptr, [](int64_t a, int64_t b, DType) { return a & b; }, nullptr, {"int32[9]:int9 int32[9]:int9"}},
-      {"bitwise_or", "BitwiseOr", "a | b", false, plain<BinaryOp::kBitOr>, nullptr, [](int64_t a, int64_t b, DType) { return a | b; }, nullptr, {"int32[9]:int9 int32[9]:int9"}},
-      {"bitwise_xor", "BitwiseXor", "a ^ b", false, plain<BinaryOp::kBitXor>, nullptr, [](int64_t a, int64_t b, DType) { return a ^ b; }, nullptr, {"int32[9]:int9 int32[9]:int9"}},
-      {"left_shift", "", "a << b; 0 when b is the width or more: ONNX BitShift", false, shiftExpr<BinaryOp::kShl>, nullptr, shiftInt<true>, nullptr, {"uint8[9]:int9 uint8[9]:int9"}},
-      {"right_shift", "", "a >> b; 0 when b is the width or more: ONNX BitShift", false, shiftExpr<BinaryOp::kShr>, nullptr, shiftInt<false>, nullptr, {"uint32[9]:int9 uint32[9]:idx5", "int32[9]:int9 int32[9]:int9"}},
+#include "ops/binary_table.inc"
   };
   return entries;
 }
@@ -162,7 +143,9 @@ const BinaryEntry& entryOf(const OpCall& call) {
 Result<Type> binaryInfer(const OpCall& call, InferContext& context) {
   const BinaryEntry& e = entryOf(call);
   DType t = call.dtype(0);
-  bool ok = t.isFloat() ? e.real || e.ordered : t.isInteger() ? e.integer != nullptr : t.isBool() && e.compare;
+  bool ok = t.isFloat()     ? e.real || e.ordered
+            : t.isInteger() ? e.integer != nullptr
+                            : t.isBool() && e.compare;
   if (!ok) return call.unsupported(fmt::format("is not defined on {}", t.str()));
   return e.compare ? compareInfer(call, context) : broadcastInfer(call, context);
 }
@@ -170,8 +153,11 @@ Result<Type> binaryInfer(const OpCall& call, InferContext& context) {
 Result<TeTensors> binaryCompute(const OpCall& call, const TeTensors& in) {
   const BinaryEntry& e = entryOf(call);
   bool flags = in[0].dtype().isBool();
-  auto f = [&](Values v) { return flags ? e.expr(castTo(DType::Int(8), v[0]), castTo(DType::Int(8), v[1])) : e.expr(v[0], v[1]); };
-  return TeTensors{zipTensors({in[0], in[1]}, resultShape(call), e.name, f, e.compare ? kBool : in[0].dtype())};
+  auto f = [&](Values v) {
+    return flags ? e.expr(castTo(DType::Int(8), v[0]), castTo(DType::Int(8), v[1])) : e.expr(v[0], v[1]);
+  };
+  return TeTensors{
+      zipTensors({in[0], in[1]}, resultShape(call), e.name, f, e.compare ? kBool : in[0].dtype())};
 }
 
 Result<HostTensors> binaryEval(const OpCall& call, const HostTensors& in) {
@@ -181,15 +167,19 @@ Result<HostTensors> binaryEval(const OpCall& call, const HostTensors& in) {
   int64_t k = 0;
   forEachIndex(y->shape, [&](const Ints& index) {
     int64_t i = broadcastOffset(a.shape, index), j = broadcastOffset(b.shape, index);
-    if (!a.dtype.isFloat()) y->setInt(k, e.integer(a.asInt(i), b.asInt(j), a.dtype));
-    else if (e.compare) y->setInt(k, e.ordered(a.asDouble(i), b.asDouble(j)));
-    else y->setDouble(k, e.real(a.asDouble(i), b.asDouble(j)));
+    if (!a.dtype.isFloat())
+      y->setInt(k, e.integer(a.asInt(i), b.asInt(j), a.dtype));
+    else if (e.compare)
+      y->setInt(k, e.ordered(a.asDouble(i), b.asDouble(j)));
+    else
+      y->setDouble(k, e.real(a.asDouble(i), b.asDouble(j)));
     ++k;
   });
   return HostTensors{y};
 }
 
-// ---- logic -----------------------------------------------------------------------------------------------------------
+// ---- logic
+// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> logicInfer(const OpCall& call, InferContext& context) {
   if (!call.dtype(0).isBool()) return call.invalid("bool tensors are expected");
@@ -197,14 +187,17 @@ Result<Type> logicInfer(const OpCall& call, InferContext& context) {
 }
 template <int which> Result<TeTensors> logicCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{zipTensors({in[0], in[1]}, resultShape(call), call.op.name, [](Values v) {
-    return which == 0 ? logicalAnd(v[0], v[1]) : which == 1 ? logicalOr(v[0], v[1]) : logicalXorExpr(v[0], v[1]);
+    return which == 0   ? logicalAnd(v[0], v[1])
+           : which == 1 ? logicalOr(v[0], v[1])
+                        : logicalXorExpr(v[0], v[1]);
   })};
 }
 template <int which> Result<HostTensors> logicEval(const OpCall&, const HostTensors& in) {
   auto y = TensorObject::zeros(kBool, broadcastDims(in[0]->shape, in[1]->shape));
   int64_t k = 0;
   forEachIndex(y->shape, [&](const Ints& index) {
-    bool a = in[0]->asInt(broadcastOffset(in[0]->shape, index)), b = in[1]->asInt(broadcastOffset(in[1]->shape, index));
+    bool a = in[0]->asInt(broadcastOffset(in[0]->shape, index)),
+         b = in[1]->asInt(broadcastOffset(in[1]->shape, index));
     y->setInt(k++, which == 0 ? a && b : which == 1 ? a || b : a != b);
   });
   return HostTensors{y};
@@ -214,16 +207,27 @@ template <int which> Result<HostTensors> logicEval(const OpCall&, const HostTens
 
 void register_binary(OpRegistry& r) {
   for (const BinaryEntry& e : table()) {
-    Op op = {.name = e.name, .doc = fmt::format("{}, with numpy broadcasting. {}", e.doc, *e.onnx ? fmt::format("ONNX {}", e.onnx) : "ONNX, numpy"),
-             .inputs = {"a", "b"}, .infer = binaryInfer, .compute = binaryCompute, .eval = binaryEval,
+    Op op = {.name = e.name,
+             .doc = fmt::format("{}, with numpy broadcasting. {}", e.doc,
+                                *e.onnx ? fmt::format("ONNX {}", e.onnx) : "ONNX, numpy"),
+             .inputs = {"a", "b"},
+             .infer = binaryInfer,
+             .compute = binaryCompute,
+             .eval = binaryEval,
              .layout = LayoutKind::kAny};
     if (*e.onnx) op.onnx = {{e.onnx, 7}};
     for (const char* t : e.tests) op.tests.push_back(t);
     r.add(std::move(op));
   }
   auto logic = [&](const char* name, const char* onnx, ComputeFn compute, EvalFn eval) {
-    r.add({.name = name, .doc = fmt::format("{} of bools, with numpy broadcasting. ONNX {}", onnx, onnx), .inputs = {"a", "b"},
-           .infer = logicInfer, .compute = compute, .eval = eval, .layout = LayoutKind::kAny, .onnx = {{onnx, 7}},
+    r.add({.name = name,
+           .doc = fmt::format("{} of bools, with numpy broadcasting. ONNX {}", onnx, onnx),
+           .inputs = {"a", "b"},
+           .infer = logicInfer,
+           .compute = compute,
+           .eval = eval,
+           .layout = LayoutKind::kAny,
+           .onnx = {{onnx, 7}},
            .tests = {"bool[2,3] bool[3]"}});
   };
   logic("logical_and", "And", logicCompute<0>, logicEval<0>);

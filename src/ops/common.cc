@@ -5,12 +5,15 @@
 
 namespace bevel::ops {
 
-Result<Type> sameAsInput(const OpCall& call, InferContext&) { return call.type(0); }
+Result<Type> sameAsInput(const OpCall& call, InferContext&) {
+  return call.type(0);
+}
 
 Status requireSameDType(const OpCall& call, size_t first, size_t last) {
   for (size_t i = first + 1; i < last; ++i)
     if (call.has(i) && call.dtype(i) != call.dtype(first))
-      return call.invalid(fmt::format("inputs are of {} and {}", call.dtype(first).str(), call.dtype(i).str()));
+      return call.invalid(
+          fmt::format("inputs are of {} and {}", call.dtype(first).str(), call.dtype(i).str()));
   return {};
 }
 
@@ -45,9 +48,12 @@ Array<Expr> broadcastIndex(const Array<Expr>& from, const Array<Expr>& to, const
   size_t offset = to.size() - from.size();
   for (size_t d = 0; d < from.size(); ++d) {
     const Expr& i = index[offset + d];
-    if (isConst(from[d], 1)) out.push_back(isConst(to[offset + d], 1) ? i : constant(i->dtype, 0));
-    else if (same(from[d], to[offset + d]) || asConst(from[d])) out.push_back(i);
-    else out.push_back(select(eq(from[d], constant(from[d]->dtype, 1)), constant(i->dtype, 0), i));
+    if (isConst(from[d], 1))
+      out.push_back(isConst(to[offset + d], 1) ? i : constant(i->dtype, 0));
+    else if (same(from[d], to[offset + d]) || asConst(from[d]))
+      out.push_back(i);
+    else
+      out.push_back(select(eq(from[d], constant(from[d]->dtype, 1)), constant(i->dtype, 0), i));
   }
   return out;
 }
@@ -86,9 +92,13 @@ static Type inferredResult(const OpCall& call, size_t result) {
 Array<Expr> resultShape(const OpCall& call, size_t result) {
   return inferredResult(call, result).as<TensorTypeNode>()->shape;
 }
-DType resultDType(const OpCall& call, size_t result) { return inferredResult(call, result).as<TensorTypeNode>()->dtype; }
+DType resultDType(const OpCall& call, size_t result) {
+  return inferredResult(call, result).as<TensorTypeNode>()->dtype;
+}
 
-Array<Expr> exprs(const Array<Var>& index) { return Array<Expr>(index); }
+Array<Expr> exprs(const Array<Var>& index) {
+  return Array<Expr>(index);
+}
 
 int64_t count(const Ints& shape) {
   int64_t n = 1;
@@ -151,24 +161,32 @@ Ints hostDims(const Array<Expr>& shape) {
   return out;
 }
 
-Ints hostShape(const OpCall& call, size_t result) { return hostDims(resultShape(call, result)); }
+Ints hostShape(const OpCall& call, size_t result) {
+  return hostDims(resultShape(call, result));
+}
 
-Ref<TensorObject> mapHost(const Tensor& x, DType out, FunctionRef<double(double)> f, FunctionRef<int64_t(int64_t)> g) {
+Ref<TensorObject> mapHost(const Tensor& x, DType out, FunctionRef<double(double)> f,
+                          FunctionRef<int64_t(int64_t)> g) {
   auto y = TensorObject::zeros(out, x->shape);
   bool real = x->dtype.isFloat();
   for (int64_t i = 0; i < x->size(); ++i)
-    if (real) y->setDouble(i, f(x->asDouble(i)));
-    else y->setInt(i, g(x->asInt(i)));
+    if (real)
+      y->setDouble(i, f(x->asDouble(i)));
+    else
+      y->setInt(i, g(x->asInt(i)));
   return y;
 }
 
 void copyElement(TensorObject& dst, int64_t i, const TensorObject& src, int64_t j) {
-  if (dst.dtype.isString()) dst.strings[size_t(i)] = src.strings[size_t(j)];
+  if (dst.dtype.isString())
+    dst.strings[size_t(i)] = src.strings[size_t(j)];
   else if (dst.dtype.bits >= 8) {
     int64_t bytes = dst.dtype.bytesFor(1);
     std::memcpy(dst.mutableBytes() + i * bytes, src.bytes() + j * bytes, size_t(bytes));
-  } else if (dst.dtype.isFloat()) dst.setDouble(i, src.asDouble(j));
-  else dst.setInt(i, src.asInt(j));
+  } else if (dst.dtype.isFloat())
+    dst.setDouble(i, src.asDouble(j));
+  else
+    dst.setInt(i, src.asInt(j));
 }
 
 Ref<TensorObject> gatherHost(const Tensor& src, const Ints& shape, FunctionRef<int64_t(const Ints&)> source,
@@ -177,13 +195,17 @@ Ref<TensorObject> gatherHost(const Tensor& src, const Ints& shape, FunctionRef<i
   int64_t i = 0;
   forEachIndex(shape, [&](const Ints& index) {
     int64_t j = source(index);
-    if (j >= 0) copyElement(*out, i, *src, j);
-    else if (fill) copyElement(*out, i, *fill, 0);
+    if (j >= 0)
+      copyElement(*out, i, *src, j);
+    else if (fill)
+      copyElement(*out, i, *fill, 0);
     ++i;
   });
   return out;
 }
 
-NodeRef ints(const Ints& v) { return intList(v); }
+NodeRef ints(const Ints& v) {
+  return intList(v);
+}
 
 } // namespace bevel::ops

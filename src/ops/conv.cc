@@ -1,7 +1,8 @@
 // Convolutions and transposed convolutions of one to three spatial dimensions, channels first, or last with
 // data_layout "NHWC" (chosen by select/layout).
 //
-// Padding is a stage of its own, so that schedules see a plain contraction; half accumulates in fp32, 8-bit in int32.
+// Padding is a stage of its own, so that schedules see a plain contraction; half accumulates in fp32, 8-bit
+// in int32.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -21,15 +22,18 @@ Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
     return v.empty() ? Ints(size, otherwise) : v.size() == 1 && size > 1 ? Ints(size, v[0]) : v;
   };
   Ints pads = call.ints("padding");
-  if (pads.size() == n && n > 0) pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n)); // symmetric
+  if (pads.size() == n && n > 0)
+    pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n)); // symmetric
   if (pads.empty()) pads.assign(2 * n, 0);
   Window w{kernel, get("strides", n, 1), get("dilation", n, 1), {}, {}};
   if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
     return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
   constexpr int64_t kMost = int64_t(1) << 31;
   for (size_t d = 0; d < n; ++d) {
-    if (kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1) return call.invalid("kernel, strides and dilation must be positive");
-    if (kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || std::abs(pads[d]) > kMost || std::abs(pads[n + d]) > kMost)
+    if (kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1)
+      return call.invalid("kernel, strides and dilation must be positive");
+    if (kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || std::abs(pads[d]) > kMost ||
+        std::abs(pads[n + d]) > kMost)
       return call.invalid("a window attribute is too large");
     w.before.push_back(pads[d]);
     w.after.push_back(pads[n + d]);
@@ -37,7 +41,9 @@ Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
   return w;
 }
 
-int64_t spatialRank(const OpCall& call) { return call.op.name[call.op.name.size() - 2] - '0'; } // …conv2d, …transpose2d
+int64_t spatialRank(const OpCall& call) {
+  return call.op.name[call.op.name.size() - 2] - '0';
+} // …conv2d, …transpose2d
 
 // Positions of the axes in the data.
 struct Axes {
@@ -47,12 +53,15 @@ Axes axesOf(const OpCall& call) {
   return call.s("data_layout") == "NHWC" ? Axes{size_t(spatialRank(call)) + 1, 1} : Axes{};
 }
 // A weight of one input channel a group, output channels last: [kernel…, O].
-bool outputsLast(const OpCall& call) { return call.s("kernel_layout") == "HWO"; }
+bool outputsLast(const OpCall& call) {
+  return call.s("kernel_layout") == "HWO";
+}
 
 Result<Window> convWindow(const OpCall& call) {
   size_t n = size_t(spatialRank(call));
   bool hwo = outputsLast(call);
-  if (std::string layout = call.s("data_layout"); layout != "NCHW" && layout != "NHWC") return call.invalid("unknown data_layout " + layout);
+  if (std::string layout = call.s("data_layout"); layout != "NCHW" && layout != "NHWC")
+    return call.invalid("unknown data_layout " + layout);
   if (std::string layout = call.s("kernel_layout"); call.hasAttr("kernel_layout") && layout != "OIHW" && !hwo)
     return call.invalid("unknown kernel_layout " + layout);
   if (call.rank(0) != n + 2 || call.rank(1) != n + (hwo ? 1 : 2))
@@ -86,12 +95,15 @@ Result<Type> convInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
   int64_t groups = call.i("groups");
   Axes at = axesOf(call);
-  auto outputs = asConst(outputsLast(call) ? k.back() : k[0]), perGroup = outputsLast(call) ? std::optional<int64_t>(1) : asConst(k[1]);
+  auto outputs = asConst(outputsLast(call) ? k.back() : k[0]),
+       perGroup = outputsLast(call) ? std::optional<int64_t>(1) : asConst(k[1]);
   if (!outputs || !perGroup) return call.unsupported("a symbolic number of channels");
-  if (groups < 1 || *outputs % groups != 0) return call.invalid("the output channels do not divide into the groups");
+  if (groups < 1 || *outputs % groups != 0)
+    return call.invalid("the output channels do not divide into the groups");
   int64_t channels = 0;
   if (__builtin_mul_overflow(*perGroup, groups, &channels)) return call.invalid("too many channels");
-  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(channels)), call, fmt::format("the input does not have {} channels", channels)));
+  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(channels)), call,
+                              fmt::format("the input does not have {} channels", channels)));
   if (call.dtypeAttr("out_dtype").isVoid()) BEVEL_CHECK(requireSameDType(call, 0, 2));
   Array<Expr> shape = x;
   shape.set(at.channel, intImm(*outputs));
@@ -109,7 +121,8 @@ te::Tensor padded(const te::Tensor& x, const Window& w, size_t first) {
   for (size_t d = 0; d < w.rank(); ++d) any |= w.before[d] != 0 || w.after[d] != 0;
   if (!any) return x;
   Array<Expr> shape = x.shape();
-  for (size_t d = 0; d < w.rank(); ++d) shape.set(first + d, x.shape()[first + d] + (w.before[d] + w.after[d]));
+  for (size_t d = 0; d < w.rank(); ++d)
+    shape.set(first + d, x.shape()[first + d] + (w.before[d] + w.after[d]));
   return te::compute(shape, "pad", [&](const Array<Var>& i) {
     Array<Expr> index = exprs(i);
     Expr inside = boolImm(true);
@@ -144,7 +157,8 @@ Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
     source.set(at.channel, channel + ic);
     for (size_t d = 0; d < w.rank(); ++d) {
       axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-      source.set(at.spatial + d, Expr(i[at.spatial + d]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
+      source.set(at.spatial + d,
+                 Expr(i[at.spatial + d]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
       weight.push_back(axes.back()->var);
     }
     if (hwo) weight.push_back(oc);
@@ -161,8 +175,10 @@ Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
   Ints xStrides = stridesOf(xs), kStrides = stridesOf(ks), taps = {1};
   Axes axis = axesOf(call);
   bool hwo = outputsLast(call);
-  if (!hwo) taps[0] = ks[1];
-  else kStrides.insert(kStrides.begin(), {1, 0}); // as strides of [O, 1, kernel…]
+  if (!hwo)
+    taps[0] = ks[1];
+  else
+    kStrides.insert(kStrides.begin(), {1, 0}); // as strides of [O, 1, kernel…]
   taps.insert(taps.end(), w.kernel.begin(), w.kernel.end());
   int64_t perOut = (hwo ? ks.back() : ks[0]) / call.i("groups"), at = 0;
   forEachIndex(y->shape, [&](const Ints& i) {
@@ -177,15 +193,18 @@ Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
         xo += p * xStrides[axis.spatial + d];
         ko += t[d + 1] * kStrides[d + 2];
       }
-      if (y->dtype.isFloat()) real += in[0]->asDouble(xo) * in[1]->asDouble(ko);
-      else integer += uint64_t(in[0]->asInt(xo)) * uint64_t(in[1]->asInt(ko));
+      if (y->dtype.isFloat())
+        real += in[0]->asDouble(xo) * in[1]->asDouble(ko);
+      else
+        integer += uint64_t(in[0]->asInt(xo)) * uint64_t(in[1]->asInt(ko));
     });
     y->dtype.isFloat() ? y->setDouble(at++, real) : y->setInt(at++, int64_t(integer));
   });
   return HostTensors{y};
 }
 
-// ---- transposed ------------------------------------------------------------------------------------------------------
+// ---- transposed
+// ------------------------------------------------------------------------------------------------------
 
 Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
@@ -196,8 +215,10 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   auto inputs = asConst(k[0]), perOut = asConst(k[1]);
   if (!inputs || !perOut) return call.unsupported("a symbolic number of channels");
   int64_t outputs = 0;
-  if (groups < 1 || *inputs % groups != 0 || __builtin_mul_overflow(*perOut, groups, &outputs)) return call.invalid("the channels do not divide into the groups");
-  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(*inputs)), call, fmt::format("the input does not have {} channels", *inputs)));
+  if (groups < 1 || *inputs % groups != 0 || __builtin_mul_overflow(*perOut, groups, &outputs))
+    return call.invalid("the channels do not divide into the groups");
+  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(*inputs)), call,
+                              fmt::format("the input does not have {} channels", *inputs)));
   Ints extra = call.ints("output_padding");
   if (extra.empty()) extra.assign(w.rank(), 0);
   if (extra.size() != w.rank()) return call.invalid("output_padding does not fit the spatial dimensions");
@@ -205,7 +226,8 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   shape.set(at.channel, intImm(outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
     int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-    Expr n = context.analyzer.simplify((x[at.spatial + d] - 1) * w.strides[d] + (extra[d] + span - w.before[d] - w.after[d]));
+    Expr n = context.analyzer.simplify((x[at.spatial + d] - 1) * w.strides[d] +
+                                       (extra[d] + span - w.before[d] - w.after[d]));
     if (auto c = asConst(n); c && *c < 0) return call.invalid("an output dimension is negative");
     shape.set(at.spatial + d, n);
   }
@@ -217,7 +239,8 @@ Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   Axes at = axesOf(call);
   DType acc = accumulatorOf(x.dtype(), x.dtype());
-  int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[0]) / groups, perOut = *asConst(in[1].shape()[1]);
+  int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[0]) / groups,
+          perOut = *asConst(in[1].shape()[1]);
   te::Tensor y = te::compute(resultShape(call), "conv_transpose", [&](const Array<Var>& i) {
     Array<IterVar> axes = {te::reduceAxis(intImm(perIn), "ic")};
     Expr ic = Expr(axes[0]->var), oc = i[at.channel];
@@ -276,31 +299,59 @@ Result<HostTensors> transposeEval(const OpCall& call, const HostTensors& in) {
 void register_conv(OpRegistry& r) {
   const char* spatial[] = {"", "[9]", "[6,7]", "[4,5,3]"};
   for (int n = 1; n <= 3; ++n) {
-    auto shape = [&](const char* channels, const std::string& dims) { return fmt::format("float32[{}{}]", channels, dims); };
-    std::string area = std::string(spatial[n]).substr(1, std::string(spatial[n]).size() - 2), kernel = n == 1 ? "3" : n == 2 ? "3,2" : "2,2,2";
-    std::vector<OpAttr> attrs = {intsAttr("strides"), intsAttr("padding", "begins, then ends; or one value a dimension"), intsAttr("dilation"),
-                                 intAttr("groups", 1), strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions")};
+    auto shape = [&](const char* channels, const std::string& dims) {
+      return fmt::format("float32[{}{}]", channels, dims);
+    };
+    std::string area = std::string(spatial[n]).substr(1, std::string(spatial[n]).size() - 2),
+                kernel = n == 1   ? "3"
+                         : n == 2 ? "3,2"
+                                  : "2,2,2";
+    std::vector<OpAttr> attrs = {
+        intsAttr("strides"), intsAttr("padding", "begins, then ends; or one value a dimension"),
+        intsAttr("dilation"), intAttr("groups", 1),
+        strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions")};
     std::vector<OpAttr> direct = attrs;
     direct.push_back(dtypeAttr("out_dtype"));
-    direct.push_back(strAttr("kernel_layout", "OIHW", "HWO: weight [kernel, O], for one input channel a group"));
-    std::string x = shape("2,4,", area), pads = n == 1 ? "[1,2]" : n == 2 ? "[1,0,2,1]" : "[1,0,0,1,1,0]", twos = n == 1 ? "[2]" : n == 2 ? "[2,2]" : "[2,1,2]";
+    direct.push_back(
+        strAttr("kernel_layout", "OIHW", "HWO: weight [kernel, O], for one input channel a group"));
+    std::string x = shape("2,4,", area),
+                pads = n == 1   ? "[1,2]"
+                       : n == 2 ? "[1,0,2,1]"
+                                : "[1,0,0,1,1,0]",
+                twos = n == 1   ? "[2]"
+                       : n == 2 ? "[2,2]"
+                                : "[2,1,2]";
     r.add({.name = fmt::format("nn.conv{}d", n),
-           .doc = "Convolution (correlation), x [N, C, …], weight [O, C/groups, …]; padding with zeros. ONNX Conv, without bias.",
-           .inputs = {"x", "weight"}, .attrs = direct, .infer = convInfer, .compute = convCompute, .eval = convEval,
+           .doc = "Convolution (correlation), x [N, C, …], weight [O, C/groups, …]; padding with zeros. ONNX "
+                  "Conv, without bias.",
+           .inputs = {"x", "weight"},
+           .attrs = direct,
+           .infer = convInfer,
+           .compute = convCompute,
+           .eval = convEval,
            .layout = LayoutKind::kContraction,
            .tests = {x + " " + shape("6,4,", kernel),
-                     shape("2,", area + ",4") + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos + " data_layout=NHWC",
-                     shape("2,", area + ",3") + " " + shape("", kernel + ",6") + " groups=3 padding=" + pads + " data_layout=NHWC kernel_layout=HWO",
+                     shape("2,", area + ",4") + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads +
+                         " strides=" + twos + " data_layout=NHWC",
+                     shape("2,", area + ",3") + " " + shape("", kernel + ",6") + " groups=3 padding=" + pads +
+                         " data_layout=NHWC kernel_layout=HWO",
                      x + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads + " strides=" + twos,
                      x + " " + shape("4,1,", kernel) + " groups=4 dilation=" + twos}});
     std::vector<OpAttr> transposed = attrs;
     transposed.push_back(intsAttr("output_padding"));
     r.add({.name = fmt::format("nn.conv_transpose{}d", n),
-           .doc = "Gradient of a convolution with respect to its input, x [N, C, …], weight [C, O/groups, …]. ONNX ConvTranspose, without bias.",
-           .inputs = {"x", "weight"}, .attrs = transposed, .infer = transposeInfer, .compute = transposeCompute, .eval = transposeEval,
+           .doc = "Gradient of a convolution with respect to its input, x [N, C, …], weight [C, O/groups, "
+                  "…]. ONNX ConvTranspose, without bias.",
+           .inputs = {"x", "weight"},
+           .attrs = transposed,
+           .infer = transposeInfer,
+           .compute = transposeCompute,
+           .eval = transposeEval,
            .layout = LayoutKind::kContraction,
-           .tests = {shape("2,", area + ",4") + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos + " data_layout=NHWC",
-                     x + " " + shape("4,3,", kernel) + " strides=" + twos, x + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos}});
+           .tests = {shape("2,", area + ",4") + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads +
+                         " strides=" + twos + " data_layout=NHWC",
+                     x + " " + shape("4,3,", kernel) + " strides=" + twos,
+                     x + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads + " strides=" + twos}});
   }
 }
 

@@ -5,7 +5,8 @@ namespace bevel::ops {
 
 namespace {
 
-// ---- astype ----------------------------------------------------------------------------------------------------------
+// ---- astype
+// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> astypeInfer(const OpCall& call, InferContext&) {
   DType t = call.dtypeAttr("dtype");
@@ -14,7 +15,9 @@ Result<Type> astypeInfer(const OpCall& call, InferContext&) {
   return tensorOf(t, call.shape(0));
 }
 
-bool smallFloat(DType t) { return t.isFloat() && t.bits <= 8; }
+bool smallFloat(DType t) {
+  return t.isFloat() && t.bits <= 8;
+}
 
 // Overflow without saturation: infinity where the format has one, else NaN.
 Expr unsaturated(DType t, const Expr& x) {
@@ -24,7 +27,8 @@ Expr unsaturated(DType t, const Expr& x) {
   double step = top - decodeFloat(t, encodeFloat(t, top) - 1);
   Expr magnitude = callIntrin(Intrin::kAbs, x);
   Expr beyond = magnitude >= real(x, top + step / 2);
-  Expr special = infinite ? select(x > real(x, 0), constantFloat(t, INFINITY), constantFloat(t, -INFINITY)) : constantFloat(t, NAN);
+  Expr special = infinite ? select(x > real(x, 0), constantFloat(t, INFINITY), constantFloat(t, -INFINITY))
+                          : constantFloat(t, NAN);
   return select(beyond, special, castTo(t, x));
 }
 
@@ -48,35 +52,48 @@ Result<HostTensors> astypeEval(const OpCall& call, const HostTensors& in) {
   for (int64_t i = 0; i < y->size(); ++i) {
     if (!from.isFloat()) {
       int64_t v = in[0]->asInt(i);
-      if (t.isFloat() && from.isUInt() && from.bits == 64) y->setDouble(i, double(uint64_t(v)));
-      else y->setInt(i, v);
+      if (t.isFloat() && from.isUInt() && from.bits == 64)
+        y->setDouble(i, double(uint64_t(v)));
+      else
+        y->setInt(i, v);
       continue;
     }
     double v = in[0]->asDouble(i);
-    if (t.isInteger() && t.bits < 8) y->setInt(i, in[0]->asInt(i)); // wraps
-    else if (t.code == TypeCode::kFloat4E2M1FN) y->setDouble(i, std::isnan(v) ? -0.0 : v); // has no NaN
-    else if (t.isBool()) y->setInt(i, v != 0 || std::isnan(v));
-    else if (!t.isFloat()) y->setDouble(i, std::isnan(v) ? 0 : std::trunc(v));
-    else if (saturate) y->setDouble(i, v);
+    if (t.isInteger() && t.bits < 8)
+      y->setInt(i, in[0]->asInt(i)); // wraps
+    else if (t.code == TypeCode::kFloat4E2M1FN)
+      y->setDouble(i, std::isnan(v) ? -0.0 : v); // has no NaN
+    else if (t.isBool())
+      y->setInt(i, v != 0 || std::isnan(v));
+    else if (!t.isFloat())
+      y->setDouble(i, std::isnan(v) ? 0 : std::trunc(v));
+    else if (saturate)
+      y->setDouble(i, v);
     else { // one byte formats
       auto* bytes = reinterpret_cast<uint8_t*>(y->mutableBytes());
-      if (t.bits == 8) bytes[i] = uint8_t(encodeFloat(t, v, false));
-      else y->setDouble(i, v);
+      if (t.bits == 8)
+        bytes[i] = uint8_t(encodeFloat(t, v, false));
+      else
+        y->setDouble(i, v);
     }
   }
   return HostTensors{y};
 }
 
-// ---- clip ------------------------------------------------------------------------------------------------------------
+// ---- clip
+// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> clipInfer(const OpCall& call, InferContext&) {
   for (size_t i = 1; i < 3; ++i)
-    if (call.has(i) && (call.dtype(i) != call.dtype(0) || call.rank(i) > 1)) return call.invalid("a bound must be a scalar of the input's dtype");
+    if (call.has(i) && (call.dtype(i) != call.dtype(0) || call.rank(i) > 1))
+      return call.invalid("a bound must be a scalar of the input's dtype");
   if (call.dtype(0).isBool()) return call.invalid("bools cannot be clipped");
   return call.type(0);
 }
 
-Expr scalarOf(const te::Tensor& t) { return t(t.rank() == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)}); }
+Expr scalarOf(const te::Tensor& t) {
+  return t(t.rank() == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)});
+}
 
 Result<TeTensors> clipCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{te::compute(in[0].shape(), "clip", [&](const Array<Var>& i) {
@@ -113,17 +130,19 @@ Result<HostTensors> clipEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- power -----------------------------------------------------------------------------------------------------------
+// ---- power
+// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> powerInfer(const OpCall& call, InferContext& context) {
   for (size_t i = 0; i < 2; ++i)
-    if (!call.dtype(i).isFloat() && !call.dtype(i).isInteger()) return call.unsupported("is not defined on " + call.dtype(i).str());
+    if (!call.dtype(i).isFloat() && !call.dtype(i).isInteger())
+      return call.unsupported("is not defined on " + call.dtype(i).str());
   BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(0), call.shape(1)));
   return tensorOf(call.dtype(0), shape);
 }
 
-// base^exponent by squaring, wrapping. A negative exponent gives the truncated reciprocal; exponents from 64 on give 0
-// except for bases -1, 0 and 1.
+// base^exponent by squaring, wrapping. A negative exponent gives the truncated reciprocal; exponents from 64
+// on give 0 except for bases -1, 0 and 1.
 Expr integerPower(const Expr& base, const Expr& exponent) {
   DType t = base->dtype;
   Expr one = constant(t, 1), zero = constant(t, 0), e = castTo(kInt64, exponent);
@@ -144,7 +163,7 @@ Expr integerPower(const Expr& base, const Expr& exponent) {
   Expr isOne = eq(base, one);
   Expr unit = t.isUInt() ? isOne : logicalOr(isOne, eq(base, constant(t, -1)));
   Expr unitValue = t.isUInt() ? one : select(logicalOr(isOne, logicalNot(odd)), one, constant(t, -1));
-  Expr out = select(unit, unitValue, select(logicalOr(e < intImm(0), e > intImm(63)), zero, result));
+  Expr out = select(unit, unitValue, select(logicalOr(e<intImm(0), e> intImm(63)), zero, result));
   for (size_t k = lets.size(); k-- > 0;) out = make<const LetNode>(lets[k].first, lets[k].second, out);
   return out;
 }
@@ -177,7 +196,8 @@ Result<HostTensors> powerEval(const OpCall& call, const HostTensors& in) {
   int64_t k = 0;
   forEachIndex(y->shape, [&](const Ints& index) {
     int64_t i = broadcastOffset(in[0]->shape, index), j = broadcastOffset(in[1]->shape, index);
-    if (exact) y->setInt(k++, integerPowerHost(in[0]->asInt(i), in[1]->asInt(j)));
+    if (exact)
+      y->setInt(k++, integerPowerHost(in[0]->asInt(i), in[1]->asInt(j)));
     else {
       double p = std::pow(in[0]->asDouble(i), in[1]->asDouble(j));
       y->setDouble(k++, y->dtype.isFloat() ? p : std::isnan(p) ? 0 : std::trunc(p));
@@ -189,20 +209,39 @@ Result<HostTensors> powerEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_convert(OpRegistry& r) {
-  r.add({.name = "astype", .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers wrap (so do floats to 4 and 2 bits);\n"
-                                  "saturate: of the "
-                                  "8-bit floats, else infinity or NaN. ONNX Cast.",
-         .inputs = {"x"}, .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)}, .infer = astypeInfer,
-         .compute = astypeCompute, .eval = astypeEval, .layout = LayoutKind::kAny,
-         .tests = {"float32[7] dtype=int32", "int64[5]:int9 dtype=float32", "float32[9]:special dtype=bool", "int32[5]:int9 dtype=uint8",
-                   "float32[9] dtype=float16", "float32[9] dtype=bfloat16"}});
-  r.add({.name = "clip", .doc = "min(max(x, min), max) with optional scalar bounds; a NaN bound is none, NaN elements stay, min above max gives max. ONNX Clip.",
-         .inputs = {"x", {"min", InputKind::kOptional}, {"max", InputKind::kOptional}}, .infer = clipInfer, .compute = clipCompute,
-         .eval = clipEval, .layout = LayoutKind::kAny,
-         .tests = {"float32[9]:special float32[]:unit float32[]:pos", "float32[9] _ float32[]", "int32[5]:int9 int32[]:int9"}});
-  r.add({.name = "power", .doc = "x to the power y in the dtype of x; exact on integers. ONNX Pow.", .inputs = {"x", "y"}, .infer = powerInfer,
-         .compute = powerCompute, .eval = powerEval, .layout = LayoutKind::kAny, .onnx = {{"Pow", 7}},
-         .tests = {"float32[5]:pos float32[5]", "int64[9]:int9 int64[9]:idx5", "float32[3]:pos int32[3]:int9", "int32[3]:int9 float32[]:pos"}});
+  r.add({.name = "astype",
+         .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers "
+                "wrap (so do floats to 4 and 2 bits);\n"
+                "saturate: of the "
+                "8-bit floats, else infinity or NaN. ONNX Cast.",
+         .inputs = {"x"},
+         .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)},
+         .infer = astypeInfer,
+         .compute = astypeCompute,
+         .eval = astypeEval,
+         .layout = LayoutKind::kAny,
+         .tests = {"float32[7] dtype=int32", "int64[5]:int9 dtype=float32", "float32[9]:special dtype=bool",
+                   "int32[5]:int9 dtype=uint8", "float32[9] dtype=float16", "float32[9] dtype=bfloat16"}});
+  r.add({.name = "clip",
+         .doc = "min(max(x, min), max) with optional scalar bounds; a NaN bound is none, NaN elements stay, "
+                "min above max gives max. ONNX Clip.",
+         .inputs = {"x", {"min", InputKind::kOptional}, {"max", InputKind::kOptional}},
+         .infer = clipInfer,
+         .compute = clipCompute,
+         .eval = clipEval,
+         .layout = LayoutKind::kAny,
+         .tests = {"float32[9]:special float32[]:unit float32[]:pos", "float32[9] _ float32[]",
+                   "int32[5]:int9 int32[]:int9"}});
+  r.add({.name = "power",
+         .doc = "x to the power y in the dtype of x; exact on integers. ONNX Pow.",
+         .inputs = {"x", "y"},
+         .infer = powerInfer,
+         .compute = powerCompute,
+         .eval = powerEval,
+         .layout = LayoutKind::kAny,
+         .onnx = {{"Pow", 7}},
+         .tests = {"float32[5]:pos float32[5]", "int64[9]:int9 int64[9]:idx5", "float32[3]:pos int32[3]:int9",
+                   "int32[3]:int9 float32[]:pos"}});
 }
 
 } // namespace bevel::ops

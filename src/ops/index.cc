@@ -1,7 +1,7 @@
 // Indexing by tensors: take, gather_elements, gather_nd, scatter_elements, scatter_nd, one_hot.
 //
-// Negative indices count from the end. An index out of range is an error of the host evaluation; compiled code never leaves
-// the buffer: reads are clamped to the nearest element, updates are dropped.
+// Negative indices count from the end. An index out of range is an error of the host evaluation; compiled
+// code never leaves the buffer: reads are clamped to the nearest element, updates are dropped.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -25,7 +25,8 @@ Result<int64_t> hostPosition(const OpCall& call, int64_t i, int64_t n) {
   return i < 0 ? i + n : i;
 }
 
-// ---- take ------------------------------------------------------------------------------------------------------------
+// ---- take
+// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> takeInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireIndex(call, 1));
@@ -56,16 +57,19 @@ Result<HostTensors> takeEval(const OpCall& call, const HostTensors& in) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t k = 0; k < m; ++k) {
       BEVEL_TRY(int64_t p, hostPosition(call, in[1]->asInt(k), n));
-      for (int64_t i = 0; i < inner; ++i) copyElement(*y, (o * m + k) * inner + i, *in[0], (o * n + p) * inner + i);
+      for (int64_t i = 0; i < inner; ++i)
+        copyElement(*y, (o * m + k) * inner + i, *in[0], (o * n + p) * inner + i);
     }
   return HostTensors{y};
 }
 
-// ---- gather_elements -------------------------------------------------------------------------------------------------
+// ---- gather_elements
+// -------------------------------------------------------------------------------------------------
 
 Result<Type> gatherElementsInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireIndex(call, 1));
-  if (call.rank(0) != call.rank(1) || call.rank(0) == 0) return call.invalid("data and indices must have one rank, at least 1");
+  if (call.rank(0) != call.rank(1) || call.rank(0) == 0)
+    return call.invalid("data and indices must have one rank, at least 1");
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
   return tensorOf(call.dtype(0), call.shape(1));
 }
@@ -88,7 +92,8 @@ Result<HostTensors> gatherElementsEval(const OpCall& call, const HostTensors& in
   forEachIndex(y->shape, [&](const Ints& i) {
     Ints at = i;
     auto p = hostPosition(call, in[1]->asInt(k), in[0]->shape[size_t(axis)]);
-    if (!p) status = fail(p.error());
+    if (!p)
+      status = fail(p.error());
     else {
       at[size_t(axis)] = *p;
       copyElement(*y, k, *in[0], offsetOf(at, strides));
@@ -99,20 +104,23 @@ Result<HostTensors> gatherElementsEval(const OpCall& call, const HostTensors& in
   return HostTensors{y};
 }
 
-// ---- gather_nd -------------------------------------------------------------------------------------------------------
+// ---- gather_nd
+// -------------------------------------------------------------------------------------------------------
 
 Result<int64_t> tupleLength(const OpCall& call, size_t batch) {
   if (call.rank(1) == 0) return call.invalid("the indices are a scalar");
   auto n = asConst(call.shape(1).back());
   if (!n) return call.unsupported("the last dimension of the indices is symbolic");
-  if (*n < 0 || batch + size_t(*n) > call.rank(0)) return call.invalid(fmt::format("index tuples of {} for rank {}", *n, call.rank(0)));
+  if (*n < 0 || batch + size_t(*n) > call.rank(0))
+    return call.invalid(fmt::format("index tuples of {} for rank {}", *n, call.rank(0)));
   return *n;
 }
 
 Result<Type> gatherNdInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireIndex(call, 1));
   size_t batch = size_t(std::max<int64_t>(call.i("batch_dims"), 0));
-  if (call.i("batch_dims") < 0 || batch >= std::max<size_t>(call.rank(1), 1) || batch > call.rank(0)) return call.invalid("batch_dims is out of range");
+  if (call.i("batch_dims") < 0 || batch >= std::max<size_t>(call.rank(1), 1) || batch > call.rank(0))
+    return call.invalid("batch_dims is out of range");
   BEVEL_TRY(int64_t n, tupleLength(call, batch));
   Array<Expr> shape = call.shape(1).slice(0, call.rank(1) - 1);
   shape.append(call.shape(0).slice(batch + size_t(n), call.rank(0)));
@@ -155,7 +163,8 @@ Result<HostTensors> gatherNdEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- scatter ---------------------------------------------------------------------------------------------------------
+// ---- scatter
+// ---------------------------------------------------------------------------------------------------------
 
 Status checkReduction(const OpCall& call) {
   std::string r = call.s("reduction");
@@ -166,8 +175,13 @@ Status checkReduction(const OpCall& call) {
 Expr combined(const std::string& r, const Expr& old, const Expr& update) {
   DType t = computeType(old->dtype);
   Expr a = castTo(t, old), b = castTo(t, update);
-  if (old->dtype.isBool()) return r == "mul" || r == "min" ? logicalAnd(old, update) : r == "none" ? update : logicalOr(old, update);
-  return castTo(old->dtype, r == "add" ? a + b : r == "mul" ? a * b : r == "max" ? max(a, b) : r == "min" ? min(a, b) : b);
+  if (old->dtype.isBool())
+    return r == "mul" || r == "min" ? logicalAnd(old, update) : r == "none" ? update : logicalOr(old, update);
+  return castTo(old->dtype, r == "add"   ? a + b
+                            : r == "mul" ? a * b
+                            : r == "max" ? max(a, b)
+                            : r == "min" ? min(a, b)
+                                         : b);
 }
 
 void combineHost(const std::string& r, TensorObject& y, int64_t at, const TensorObject& update, int64_t k) {
@@ -175,28 +189,38 @@ void combineHost(const std::string& r, TensorObject& y, int64_t at, const Tensor
   if (y.dtype.isFloat()) {
     double a = y.asDouble(at), b = update.asDouble(k);
     bool nan = std::isnan(a) || std::isnan(b);
-    y.setDouble(at, r == "add" ? a + b : r == "mul" ? a * b : nan ? NAN : r == "max" ? std::max(a, b) : std::min(a, b));
+    y.setDouble(at, r == "add"   ? a + b
+                    : r == "mul" ? a * b
+                    : nan        ? NAN
+                    : r == "max" ? std::max(a, b)
+                                 : std::min(a, b));
     return;
   }
   int64_t a = y.asInt(at), b = update.asInt(k);
   bool less = y.dtype.isUInt() ? uint64_t(a) < uint64_t(b) : a < b;
-  y.setInt(at, r == "add" ? int64_t(uint64_t(a) + uint64_t(b)) : r == "mul" ? int64_t(uint64_t(a) * uint64_t(b)) : (r == "max") == less ? b : a);
+  y.setInt(at, r == "add"             ? int64_t(uint64_t(a) + uint64_t(b))
+               : r == "mul"           ? int64_t(uint64_t(a) * uint64_t(b))
+               : (r == "max") == less ? b
+                                      : a);
 }
 
 Result<Type> scatterElementsInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireIndex(call, 1));
   BEVEL_CHECK(checkReduction(call));
-  if (call.rank(0) != call.rank(1) || call.rank(1) != call.rank(2) || call.rank(0) == 0) return call.invalid("ranks differ");
+  if (call.rank(0) != call.rank(1) || call.rank(1) != call.rank(2) || call.rank(0) == 0)
+    return call.invalid("ranks differ");
   if (call.dtype(0) != call.dtype(2)) return call.invalid("data and updates have different dtypes");
   for (size_t d = 0; d < call.rank(1); ++d)
-    BEVEL_CHECK(context.require(eq(call.shape(1)[d], call.shape(2)[d]), call, "indices and updates have different shapes"));
+    BEVEL_CHECK(context.require(eq(call.shape(1)[d], call.shape(2)[d]), call,
+                                "indices and updates have different shapes"));
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
   return call.type(0);
 }
 
 // A copy, then the updates in order; one statement, because updates may meet.
-Result<TeTensors> scatterProgram(const te::Tensor& data, const te::Tensor& indices, const te::Tensor& updates, const std::string& name,
-                                 FunctionRef<Array<Expr>(const Array<Expr>&)> target, const std::string& reduction) {
+Result<TeTensors> scatterProgram(const te::Tensor& data, const te::Tensor& indices, const te::Tensor& updates,
+                                 const std::string& name, FunctionRef<Array<Expr>(const Array<Expr>&)> target,
+                                 const std::string& reduction) {
   Buffer out = buffer(name, data.dtype(), data.shape());
   auto nest = [](const Array<Expr>& shape, const char* prefix, FunctionRef<Stmt(const Array<Expr>&)> body) {
     std::vector<Var> vars;
@@ -214,7 +238,8 @@ Result<TeTensors> scatterProgram(const te::Tensor& data, const te::Tensor& indic
     Array<Expr> at = target(u);
     Expr inside = boolImm(true);
     for (size_t d = 0; d < at.size(); ++d)
-      if (!at[d].is<VarNode>()) inside = logicalAnd(inside, logicalAnd(at[d] >= intImm(0), at[d] < data.shape()[d]));
+      if (!at[d].is<VarNode>())
+        inside = logicalAnd(inside, logicalAnd(at[d] >= intImm(0), at[d] < data.shape()[d]));
     Stmt put = store(out, combined(reduction, load(out, at), updates(u)), at);
     return Stmt(make<const IfNode>(inside, put));
   });
@@ -237,7 +262,8 @@ Result<TeTensors> scatterElementsCompute(const OpCall& call, const TeTensors& in
   auto checked = [&](const Array<Expr>& u) {
     Array<Expr> at = target(u);
     for (size_t d = 0; d < at.size(); ++d)
-      if (d != size_t(axis) && !same(in[1].shape()[d], in[0].shape()[d])) at.set(d, make<const BinaryNode>(BinaryOp::kAdd, at[d], intImm(0)));
+      if (d != size_t(axis) && !same(in[1].shape()[d], in[0].shape()[d]))
+        at.set(d, make<const BinaryNode>(BinaryOp::kAdd, at[d], intImm(0)));
     return at;
   };
   return scatterProgram(in[0], in[1], in[2], "scatter_elements", checked, call.s("reduction"));
@@ -245,7 +271,8 @@ Result<TeTensors> scatterElementsCompute(const OpCall& call, const TeTensors& in
 
 Result<HostTensors> scatterElementsEval(const OpCall& call, const HostTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  auto y = gatherHost(in[0], in[0]->shape, [&](const Ints& i) { return offsetOf(i, stridesOf(in[0]->shape)); });
+  auto y =
+      gatherHost(in[0], in[0]->shape, [&](const Ints& i) { return offsetOf(i, stridesOf(in[0]->shape)); });
   Ints strides = stridesOf(y->shape);
   Status status;
   int64_t k = 0;
@@ -254,7 +281,8 @@ Result<HostTensors> scatterElementsEval(const OpCall& call, const HostTensors& i
     auto p = hostPosition(call, in[1]->asInt(k), y->shape[size_t(axis)]);
     bool inside = p.has_value();
     for (size_t d = 0; d < at.size(); ++d) inside = inside && (d == size_t(axis) || at[d] < y->shape[d]);
-    if (!inside) status = call.invalid("an index is out of range");
+    if (!inside)
+      status = call.invalid("an index is out of range");
     else {
       at[size_t(axis)] = *p;
       combineHost(call.s("reduction"), *y, offsetOf(at, strides), *in[2], k);
@@ -272,9 +300,11 @@ Result<Type> scatterNdInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t n, tupleLength(call, 0));
   Array<Expr> expected = call.shape(1).slice(0, call.rank(1) - 1);
   expected.append(call.shape(0).slice(size_t(n), call.rank(0)));
-  if (expected.size() != call.rank(2)) return call.invalid("the updates have another rank than the indices ask for");
+  if (expected.size() != call.rank(2))
+    return call.invalid("the updates have another rank than the indices ask for");
   for (size_t d = 0; d < expected.size(); ++d)
-    BEVEL_CHECK(context.require(eq(expected[d], call.shape(2)[d]), call, "the updates have another shape than the indices ask for"));
+    BEVEL_CHECK(context.require(eq(expected[d], call.shape(2)[d]), call,
+                                "the updates have another shape than the indices ask for"));
   return call.type(0);
 }
 
@@ -298,7 +328,8 @@ Result<HostTensors> scatterNdEval(const OpCall& call, const HostTensors& in) {
   BEVEL_TRY(int64_t n, tupleLength(call, 0));
   Ints strides = stridesOf(in[0]->shape);
   auto y = gatherHost(in[0], in[0]->shape, [&](const Ints& i) { return offsetOf(i, strides); });
-  int64_t inner = count(Ints(y->shape.begin() + n, y->shape.end())), rows = count(Ints(in[1]->shape.begin(), in[1]->shape.end() - 1));
+  int64_t inner = count(Ints(y->shape.begin() + n, y->shape.end())),
+          rows = count(Ints(in[1]->shape.begin(), in[1]->shape.end() - 1));
   for (int64_t r = 0; r < rows; ++r) {
     int64_t at = 0;
     for (int64_t t = 0; t < n; ++t) {
@@ -310,11 +341,13 @@ Result<HostTensors> scatterNdEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- one_hot ---------------------------------------------------------------------------------------------------------
+// ---- one_hot
+// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> oneHotInfer(const OpCall& call, InferContext&) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));
-  if (call.rank(1) != 1 || call.values(2).size() != 1) return call.invalid("values [off, on] and one depth are expected");
+  if (call.rank(1) != 1 || call.values(2).size() != 1)
+    return call.invalid("values [off, on] and one depth are expected");
   Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
   shape.push_back(call.values(2)[0]);
   shape.append(call.shape(0).slice(size_t(axis), call.rank(0)));
@@ -349,26 +382,62 @@ Result<HostTensors> oneHotEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_index(OpRegistry& r) {
-  r.add({.name = "take", .doc = "Slices of x along an axis, by index. ONNX Gather.", .inputs = {"x", "indices"}, .attrs = {intAttr("axis", 0)},
-         .infer = takeInfer, .compute = takeCompute, .eval = takeEval, .onnx = {{"Gather"}},
-         .tests = {"float32[5,3] int64[2,2]:idx5", "float32[2,5,3] int32[]:idx5 axis=1", "float32[5] int64[0]:idx5"}});
-  r.add({.name = "gather_elements", .doc = "Element by element along an axis. ONNX GatherElements.", .inputs = {"x", "indices"},
-         .attrs = {intAttr("axis", 0)}, .infer = gatherElementsInfer, .compute = gatherElementsCompute, .eval = gatherElementsEval,
-         .onnx = {{"GatherElements", 11}}, .tests = {"float32[3,5] int64[3,4]:idx5 axis=1"}});
-  r.add({.name = "gather_nd", .doc = "Slices by index tuples. ONNX GatherND.", .inputs = {"x", "indices"}, .attrs = {intAttr("batch_dims", 0)},
-         .infer = gatherNdInfer, .compute = gatherNdCompute, .eval = gatherNdEval, .onnx = {{"GatherND", 11}},
+  r.add({.name = "take",
+         .doc = "Slices of x along an axis, by index. ONNX Gather.",
+         .inputs = {"x", "indices"},
+         .attrs = {intAttr("axis", 0)},
+         .infer = takeInfer,
+         .compute = takeCompute,
+         .eval = takeEval,
+         .onnx = {{"Gather"}},
+         .tests = {"float32[5,3] int64[2,2]:idx5", "float32[2,5,3] int32[]:idx5 axis=1",
+                   "float32[5] int64[0]:idx5"}});
+  r.add({.name = "gather_elements",
+         .doc = "Element by element along an axis. ONNX GatherElements.",
+         .inputs = {"x", "indices"},
+         .attrs = {intAttr("axis", 0)},
+         .infer = gatherElementsInfer,
+         .compute = gatherElementsCompute,
+         .eval = gatherElementsEval,
+         .onnx = {{"GatherElements", 11}},
+         .tests = {"float32[3,5] int64[3,4]:idx5 axis=1"}});
+  r.add({.name = "gather_nd",
+         .doc = "Slices by index tuples. ONNX GatherND.",
+         .inputs = {"x", "indices"},
+         .attrs = {intAttr("batch_dims", 0)},
+         .infer = gatherNdInfer,
+         .compute = gatherNdCompute,
+         .eval = gatherNdEval,
+         .onnx = {{"GatherND", 11}},
          .tests = {"float32[5,5,2] int64[3,2]:idx5", "float32[2,5,3] int64[2,4,1]:idx5 batch_dims=1"}});
-  r.add({.name = "scatter_elements", .doc = "A copy of x with elements updated along an axis. ONNX ScatterElements.",
-         .inputs = {"x", "indices", "updates"}, .attrs = {intAttr("axis", 0), strAttr("reduction", "none")},
-         .infer = scatterElementsInfer, .compute = scatterElementsCompute, .eval = scatterElementsEval,
+  r.add({.name = "scatter_elements",
+         .doc = "A copy of x with elements updated along an axis. ONNX ScatterElements.",
+         .inputs = {"x", "indices", "updates"},
+         .attrs = {intAttr("axis", 0), strAttr("reduction", "none")},
+         .infer = scatterElementsInfer,
+         .compute = scatterElementsCompute,
+         .eval = scatterElementsEval,
          .onnx = {{"ScatterElements", 11}, {"Scatter", 9}},
-         .tests = {"float32[5,3] int64[2,3]:idx5 float32[2,3] reduction=add", "float32[2,5] int64[2,1]:idx5 float32[2,1] axis=1"}});
-  r.add({.name = "scatter_nd", .doc = "A copy of x with slices updated by index tuples. ONNX ScatterND.", .inputs = {"x", "indices", "updates"},
-         .attrs = {strAttr("reduction", "none")}, .infer = scatterNdInfer, .compute = scatterNdCompute, .eval = scatterNdEval,
-         .onnx = {{"ScatterND", 11}}, .tests = {"float32[5,3] int64[2,1]:idx5 float32[2,3]", "float32[5,5] int64[4,2]:idx5 float32[4] reduction=max"}});
-  r.add({.name = "one_hot", .doc = "values[1] where the position on the new axis is the index, else values[0]. ONNX OneHot.",
-         .inputs = {"indices", "values", {"depth", InputKind::kShape}}, .attrs = {intAttr("axis", -1)}, .infer = oneHotInfer,
-         .compute = oneHotCompute, .eval = oneHotEval, .tests = {"int64[4]:idx5 float32[2] shape(5)", "int32[2,3]:idx5 int32[2]:int9 shape(4) axis=0"}});
+         .tests = {"float32[5,3] int64[2,3]:idx5 float32[2,3] reduction=add",
+                   "float32[2,5] int64[2,1]:idx5 float32[2,1] axis=1"}});
+  r.add({.name = "scatter_nd",
+         .doc = "A copy of x with slices updated by index tuples. ONNX ScatterND.",
+         .inputs = {"x", "indices", "updates"},
+         .attrs = {strAttr("reduction", "none")},
+         .infer = scatterNdInfer,
+         .compute = scatterNdCompute,
+         .eval = scatterNdEval,
+         .onnx = {{"ScatterND", 11}},
+         .tests = {"float32[5,3] int64[2,1]:idx5 float32[2,3]",
+                   "float32[5,5] int64[4,2]:idx5 float32[4] reduction=max"}});
+  r.add({.name = "one_hot",
+         .doc = "values[1] where the position on the new axis is the index, else values[0]. ONNX OneHot.",
+         .inputs = {"indices", "values", {"depth", InputKind::kShape}},
+         .attrs = {intAttr("axis", -1)},
+         .infer = oneHotInfer,
+         .compute = oneHotCompute,
+         .eval = oneHotEval,
+         .tests = {"int64[4]:idx5 float32[2] shape(5)", "int32[2,3]:idx5 int32[2]:int9 shape(4) axis=0"}});
 }
 
 } // namespace bevel::ops

@@ -37,7 +37,9 @@ Result<Product> productOf(const OpCall& call, InferContext& context) {
   return p;
 }
 
-DType accumulatorOf(DType t) { return t.isFloat() && t.bits < 32 ? kFloat32 : t.isInteger() && t.bits < 32 ? kInt32 : t; }
+DType accumulatorOf(DType t) {
+  return t.isFloat() && t.bits < 32 ? kFloat32 : t.isInteger() && t.bits < 32 ? kInt32 : t;
+}
 
 Result<Type> matmulInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Product p, productOf(call, context));
@@ -51,7 +53,8 @@ Result<Type> matmulInfer(const OpCall& call, InferContext& context) {
 }
 
 // Indices of an operand: its batch dims (broadcast), then row and column as its rank has them.
-Expr readOperand(const te::Tensor& t, const Array<Expr>& batch, const Array<Var>& i, const Expr& row, const Expr& column) {
+Expr readOperand(const te::Tensor& t, const Array<Expr>& batch, const Array<Var>& i, const Expr& row,
+                 const Expr& column) {
   Array<Expr> index;
   if (t.rank() > 2) {
     Array<Var> outer;
@@ -73,7 +76,8 @@ Result<TeTensors> matmulCompute(const OpCall& call, const TeTensors& in) {
   te::Tensor sum = te::compute(p.result, "matmul", [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(p.k, "k");
     size_t b = p.batch.size();
-    Expr row = p.vectorA ? Expr() : Expr(i[b]), column = p.vectorB ? Expr() : Expr(i[b + (p.vectorA ? 0 : 1)]);
+    Expr row = p.vectorA ? Expr() : Expr(i[b]),
+         column = p.vectorB ? Expr() : Expr(i[b + (p.vectorA ? 0 : 1)]);
     Expr x = castTo(acc, readOperand(in[0], p.batch, i, row, k->var));
     Expr y = castTo(acc, readOperand(in[1], p.batch, i, k->var, column));
     return te::sum(x * y, {k});
@@ -99,10 +103,14 @@ Result<HostTensors> matmulEval(const OpCall& call, const HostTensors& in) {
         double real = 0;
         uint64_t integer = 0;
         for (int64_t r = 0; r < k; ++r)
-          if (y->dtype.isFloat()) real += a.asDouble(oa + i * k + r) * b.asDouble(ob + r * n + j);
-          else integer += uint64_t(a.asInt(oa + i * k + r)) * uint64_t(b.asInt(ob + r * n + j));
-        if (y->dtype.isFloat()) y->setDouble(at, real);
-        else y->setInt(at, int64_t(integer));
+          if (y->dtype.isFloat())
+            real += a.asDouble(oa + i * k + r) * b.asDouble(ob + r * n + j);
+          else
+            integer += uint64_t(a.asInt(oa + i * k + r)) * uint64_t(b.asInt(ob + r * n + j));
+        if (y->dtype.isFloat())
+          y->setDouble(at, real);
+        else
+          y->setInt(at, int64_t(integer));
       }
   });
   return HostTensors{y};
@@ -112,12 +120,19 @@ Result<HostTensors> matmulEval(const OpCall& call, const HostTensors& in) {
 
 void register_matmul(OpRegistry& r) {
   r.add({.name = "matmul",
-         .doc = "Matrix product with numpy's rules for vectors and batches. out_dtype: of the result (int32 for 8-bit inputs).\n"
+         .doc = "Matrix product with numpy's rules for vectors and batches. out_dtype: of the result (int32 "
+                "for 8-bit inputs).\n"
                 "ONNX MatMul, numpy matmul.",
-         .inputs = {"a", "b"}, .attrs = {dtypeAttr("out_dtype")}, .infer = matmulInfer, .compute = matmulCompute,
-         .eval = matmulEval, .layout = LayoutKind::kContraction, .onnx = {{"MatMul"}},
-         .tests = {"float32[3,4] float32[4,5]", "float32[7] float32[7]", "float32[7] float32[2,7,3]", "float32[2,1,3,4] float32[5,4,2]",
-                   "float32[3,0] float32[0,2]", "int8[3,4]:int9 int8[4,5]:int9 out_dtype=int32", "float16[3,4] float16[4,2]"}});
+         .inputs = {"a", "b"},
+         .attrs = {dtypeAttr("out_dtype")},
+         .infer = matmulInfer,
+         .compute = matmulCompute,
+         .eval = matmulEval,
+         .layout = LayoutKind::kContraction,
+         .onnx = {{"MatMul"}},
+         .tests = {"float32[3,4] float32[4,5]", "float32[7] float32[7]", "float32[7] float32[2,7,3]",
+                   "float32[2,1,3,4] float32[5,4,2]", "float32[3,0] float32[0,2]",
+                   "int8[3,4]:int9 int8[4,5]:int9 out_dtype=int32", "float16[3,4] float16[4,2]"}});
 }
 
 } // namespace bevel::ops

@@ -5,7 +5,8 @@ namespace bevel::ops {
 
 namespace {
 
-// ---- concat ----------------------------------------------------------------------------------------------------------
+// ---- concat
+// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> concatInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireSameDType(call, 0, call.size()));
@@ -18,7 +19,8 @@ Result<Type> concatInfer(const OpCall& call, InferContext& context) {
       if (d == size_t(axis)) continue;
       const Expr& e = call.shape(i)[d];
       if (provedEqual(context.analyzer, shape[d], e)) continue;
-      BEVEL_CHECK(context.require(eq(shape[d], e), call, "inputs differ in a dimension that is not concatenated"));
+      BEVEL_CHECK(
+          context.require(eq(shape[d], e), call, "inputs differ in a dimension that is not concatenated"));
       if (asConst(e)) shape.set(d, e);
     }
     total = total + call.shape(i)[size_t(axis)];
@@ -59,7 +61,8 @@ Result<HostTensors> concatEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- strided_slice ---------------------------------------------------------------------------------------------------
+// ---- strided_slice
+// ---------------------------------------------------------------------------------------------------
 
 struct Slice {
   Expr begin, step, extent;
@@ -76,19 +79,22 @@ Slice sliceByStep(Analyzer& an, const Expr& dim, const Expr& begin, const Expr& 
   Expr low = select(forward, zero, intImm(-1)), high = select(forward, dim, dim - 1);
   auto bound = [&](const Expr& e) { return max(min(select(e < zero, e + dim, e), high), low); };
   Expr b = bound(begin), e = bound(end);
-  Expr up = floordiv(e - b + step - 1, max(step, intImm(1))), down = floordiv(b - e - step - 1, max(negate(step), intImm(1)));
+  Expr up = floordiv(e - b + step - 1, max(step, intImm(1))),
+       down = floordiv(b - e - step - 1, max(negate(step), intImm(1)));
   Expr count = select(eq(step, zero), zero, max(select(forward, up, down), zero));
   return {an.simplify(b), step, an.simplify(count)};
 }
 
 // ONNX's rules: negative bounds count from the end, then both are clamped.
-Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& step) {
+Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end,
+                      const Expr& step) {
   auto cs = asConst(step);
   if (!cs) return sliceByStep(an, dim, begin, end, step);
   if (*cs == 0) return call.invalid("a step of zero");
   auto fromEnd = [&](const Expr& e) -> Expr {
     if (auto c = asConst(e)) {
-      // Exporters write such numbers for "to the end"; a dimension that only the run knows is taken to be smaller.
+      // Exporters write such numbers for "to the end"; a dimension that only the run knows is taken to be
+      // smaller.
       constexpr int64_t kFar = 1000000000;
       if (*c >= kFar && !asConst(dim)) return dim;
       if (*c < -(int64_t(1) << 40)) return intImm(-1); // before any start; clamped below
@@ -113,7 +119,9 @@ Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const E
     e = far ? intImm(-1) : clampExpr(an, e, intImm(-1), last);
     int64_t size = *cs == INT64_MIN ? INT64_MAX : -*cs;
     Expr n = an.simplify(s.begin - e);
-    if (size > 1) n = an.simplify(floordiv(n + intImm(std::min<int64_t>(size, int64_t(1) << 40) - 1), intImm(std::min<int64_t>(size, int64_t(1) << 40))));
+    if (size > 1)
+      n = an.simplify(floordiv(n + intImm(std::min<int64_t>(size, int64_t(1) << 40) - 1),
+                               intImm(std::min<int64_t>(size, int64_t(1) << 40))));
     s.extent = an.prove(n >= zero) ? n : an.simplify(max(n, zero));
   }
   return s;
@@ -126,7 +134,8 @@ Result<std::vector<Slice>> slicesOf(const OpCall& call, Analyzer& an) {
   if (!call.hasAttr("axes"))
     for (size_t i = 0; i < begin.size(); ++i) axes.push_back(int64_t(i));
   bool steps = call.has(3);
-  if (begin.size() != axes.size() || end.size() != axes.size() || (steps && call.values(3).size() != axes.size()))
+  if (begin.size() != axes.size() || end.size() != axes.size() ||
+      (steps && call.values(3).size() != axes.size()))
     return call.invalid("begin, end, strides and axes have different lengths");
   BEVEL_CHECK(normalizeAxes(call, axes, rank));
   std::vector<Slice> out;
@@ -180,7 +189,8 @@ Result<HostTensors> sliceEval(const OpCall& call, const HostTensors& in) {
   })};
 }
 
-// ---- tile, flip ------------------------------------------------------------------------------------------------------
+// ---- tile, flip
+// ------------------------------------------------------------------------------------------------------
 
 Result<Type> tileInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>& repeats = call.values(1);
@@ -230,28 +240,32 @@ Result<HostTensors> flipEval(const OpCall& call, const HostTensors& in) {
   })};
 }
 
-// ---- pad -------------------------------------------------------------------------------------------------------------
+// ---- pad
+// -------------------------------------------------------------------------------------------------------------
 
 Result<Type> padInfer(const OpCall& call, InferContext& context) {
   size_t rank = call.rank(0);
   const Array<Expr>& pads = call.values(1);
-  if (pads.size() != 2 * rank) return call.invalid(fmt::format("{} pads given for rank {}", pads.size(), rank));
+  if (pads.size() != 2 * rank)
+    return call.invalid(fmt::format("{} pads given for rank {}", pads.size(), rank));
   std::string mode = call.s("mode");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") return call.invalid("unknown mode " + mode);
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return call.invalid("unknown mode " + mode);
   if (call.has(2) && call.dtype(2) != call.dtype(0)) return call.invalid("the value has another dtype");
   Array<Expr> shape;
   for (size_t d = 0; d < rank; ++d) {
     Expr n = context.analyzer.simplify(call.shape(0)[d] + pads[d] + pads[rank + d]);
     if (auto c = asConst(n); c && *c < 0) return call.invalid("a dimension becomes negative");
     if (mode != "constant" && !(isConst(pads[d], 0) && isConst(pads[rank + d], 0)))
-      BEVEL_CHECK(context.require(call.shape(0)[d] > intImm(0), call, "an empty dimension cannot be padded from itself"));
+      BEVEL_CHECK(context.require(call.shape(0)[d] > intImm(0), call,
+                                  "an empty dimension cannot be padded from itself"));
     shape.push_back(n);
   }
   return tensorOf(call.dtype(0), shape);
 }
 
-// Source index of position i - begin for the modes that copy elements; bounces more than once when the pad is longer than
-// the tensor.
+// Source index of position i - begin for the modes that copy elements; bounces more than once when the pad is
+// longer than the tensor.
 Expr sourceIndex(const std::string& mode, const Expr& i, const Expr& n) {
   if (mode == "edge") return min(max(i, intImm(0)), n - 1);
   if (mode == "wrap") return floormod(i, n);
@@ -276,10 +290,12 @@ Result<TeTensors> padCompute(const OpCall& call, const TeTensors& in) {
       if (mode == "constant") {
         inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < n));
         index.push_back(k);
-      } else index.push_back(sourceIndex(mode, k, n));
+      } else
+        index.push_back(sourceIndex(mode, k, n));
     }
     if (isConst(inside, 1)) return x(index);
-    Expr fill = call.has(2) ? in[2](call.rank(2) == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)}) : constant(x.dtype(), 0);
+    Expr fill = call.has(2) ? in[2](call.rank(2) == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)})
+                            : constant(x.dtype(), 0);
     return ifThenElse(inside, x(index), fill);
   })};
 }
@@ -287,24 +303,30 @@ Result<TeTensors> padCompute(const OpCall& call, const TeTensors& in) {
 Result<HostTensors> padEval(const OpCall& call, const HostTensors& in) {
   std::string mode = call.s("mode");
   Ints pads = *call.constValues(1), shape = in[0]->shape, strides = stridesOf(shape);
-  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) -> int64_t {
-    int64_t at = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      int64_t k = i[d] - pads[d], n = shape[d];
-      if (mode == "constant" && (k < 0 || k >= n)) return -1;
-      if (mode == "edge") k = std::min(std::max<int64_t>(k, 0), n - 1);
-      else if (mode == "wrap") k = floorModulo(k, n);
-      else if (mode == "reflect") {
-        while (n > 1 && (k < 0 || k >= n)) k = k < 0 ? -k : 2 * (n - 1) - k;
-        if (n == 1) k = 0;
-      }
-      at += k * strides[d];
-    }
-    return at;
-  }, call.has(2) ? in[2] : nullptr)};
+  return HostTensors{gatherHost(
+      in[0], hostShape(call),
+      [&](const Ints& i) -> int64_t {
+        int64_t at = 0;
+        for (size_t d = 0; d < shape.size(); ++d) {
+          int64_t k = i[d] - pads[d], n = shape[d];
+          if (mode == "constant" && (k < 0 || k >= n)) return -1;
+          if (mode == "edge")
+            k = std::min(std::max<int64_t>(k, 0), n - 1);
+          else if (mode == "wrap")
+            k = floorModulo(k, n);
+          else if (mode == "reflect") {
+            while (n > 1 && (k < 0 || k >= n)) k = k < 0 ? -k : 2 * (n - 1) - k;
+            if (n == 1) k = 0;
+          }
+          at += k * strides[d];
+        }
+        return at;
+      },
+      call.has(2) ? in[2] : nullptr)};
 }
 
-// ---- where -----------------------------------------------------------------------------------------------------------
+// ---- where
+// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> whereInfer(const OpCall& call, InferContext& context) {
   if (!call.dtype(0).isBool()) return call.invalid("the condition must be bool");
@@ -316,7 +338,8 @@ Result<Type> whereInfer(const OpCall& call, InferContext& context) {
 Result<TeTensors> whereCompute(const OpCall& call, const TeTensors& in) {
   Array<Expr> shape = resultShape(call);
   return TeTensors{te::compute(shape, "where", [&](const Array<Var>& i) {
-    return select(readBroadcast(in[0], shape, i), readBroadcast(in[1], shape, i), readBroadcast(in[2], shape, i));
+    return select(readBroadcast(in[0], shape, i), readBroadcast(in[1], shape, i),
+                  readBroadcast(in[2], shape, i));
   })};
 }
 Result<HostTensors> whereEval(const OpCall& call, const HostTensors& in) {
@@ -329,7 +352,8 @@ Result<HostTensors> whereEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- trilu, arange, eye ----------------------------------------------------------------------------------------------
+// ---- trilu, arange, eye
+// ----------------------------------------------------------------------------------------------
 
 Result<Type> triluInfer(const OpCall& call, InferContext&) {
   if (call.rank(0) < 2) return call.invalid("at least two dimensions are needed");
@@ -357,7 +381,8 @@ Result<HostTensors> triluEval(const OpCall& call, const HostTensors& in) {
 
 Result<Type> arangeInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireSameDType(call, 0, 2));
-  if (call.rank(0) != 0 || call.rank(1) != 0 || call.values(2).size() != 1) return call.invalid("scalars are expected");
+  if (call.rank(0) != 0 || call.rank(1) != 0 || call.values(2).size() != 1)
+    return call.invalid("scalars are expected");
   return tensorOf(call.dtype(0), call.values(2));
 }
 Result<TeTensors> arangeCompute(const OpCall& call, const TeTensors& in) {
@@ -369,8 +394,10 @@ Result<TeTensors> arangeCompute(const OpCall& call, const TeTensors& in) {
 Result<HostTensors> arangeEval(const OpCall& call, const HostTensors& in) {
   auto y = TensorObject::zeros(in[0]->dtype, *call.constValues(2));
   for (int64_t i = 0; i < y->size(); ++i)
-    if (y->dtype.isFloat()) y->setDouble(i, in[0]->asDouble(0) + double(i) * in[1]->asDouble(0));
-    else y->setInt(i, in[0]->asInt(0) + i * in[1]->asInt(0));
+    if (y->dtype.isFloat())
+      y->setDouble(i, in[0]->asDouble(0) + double(i) * in[1]->asDouble(0));
+    else
+      y->setInt(i, in[0]->asInt(0) + i * in[1]->asInt(0));
   return HostTensors{y};
 }
 
@@ -393,38 +420,95 @@ Result<HostTensors> eyeEval(const OpCall& call, const HostTensors&) {
   return HostTensors{y};
 }
 
+/// Operators that make a tensor by its indices.
+void registerMakers(OpRegistry& r) {
+  r.add({.name = "trilu",
+         .doc = "The upper or lower triangle from diagonal k on; zeros elsewhere. ONNX Trilu.",
+         .inputs = {"x", {"k", InputKind::kShape}},
+         .attrs = {intAttr("upper", 1)},
+         .infer = triluInfer,
+         .compute = triluCompute,
+         .eval = triluEval,
+         .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
+  r.add({.name = "arange",
+         .doc = "start + i * step for i below count. ONNX Range.",
+         .inputs = {"start", "step", {"count", InputKind::kShape}},
+         .infer = arangeInfer,
+         .compute = arangeCompute,
+         .eval = arangeEval,
+         .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
+  r.add({.name = "eye",
+         .doc = "Ones on diagonal k, zeros elsewhere. ONNX EyeLike.",
+         .inputs = {{"shape", InputKind::kShape}},
+         .attrs = {intAttr("k", 0), dtypeAttr("dtype", kFloat32)},
+         .infer = eyeInfer,
+         .compute = eyeCompute,
+         .eval = eyeEval,
+         .tests = {"shape(3,4) k=1", "shape(2,2) k=-1 dtype=int32"}});
+}
+
 } // namespace
 
 void register_move(OpRegistry& r) {
-  r.add({.name = "concat", .doc = "Tensors one after the other along an axis. ONNX Concat.", .inputs = {{"tensors", InputKind::kVariadic}},
-         .attrs = {intAttr("axis", 0)}, .infer = concatInfer, .compute = concatCompute, .eval = concatEval, .onnx = {{"Concat", 4}},
-         .tests = {"float32[2,3] float32[2,1] axis=1", "int64[2]:int9 int64[0]:int9 int64[3]:int9", "float32[2,2] axis=-1"}});
-  r.add({.name = "strided_slice", .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are clamped. ONNX Slice.",
-         .inputs = {"x", {"begin", InputKind::kShape}, {"end", InputKind::kShape}, {"strides", InputKind::kShape}},
-         .attrs = {intsAttr("axes")}, .infer = sliceInfer, .compute = sliceCompute, .eval = sliceEval,
-         .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]", "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
+  r.add({.name = "concat",
+         .doc = "Tensors one after the other along an axis. ONNX Concat.",
+         .inputs = {{"tensors", InputKind::kVariadic}},
+         .attrs = {intAttr("axis", 0)},
+         .infer = concatInfer,
+         .compute = concatCompute,
+         .eval = concatEval,
+         .onnx = {{"Concat", 4}},
+         .tests = {"float32[2,3] float32[2,1] axis=1", "int64[2]:int9 int64[0]:int9 int64[3]:int9",
+                   "float32[2,2] axis=-1"}});
+  r.add({.name = "strided_slice",
+         .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are "
+                "clamped. ONNX Slice.",
+         .inputs =
+             {"x", {"begin", InputKind::kShape}, {"end", InputKind::kShape}, {"strides", InputKind::kShape}},
+         .attrs = {intsAttr("axes")},
+         .infer = sliceInfer,
+         .compute = sliceCompute,
+         .eval = sliceEval,
+         .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]",
+                   "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
                    "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)"}});
-  r.add({.name = "tile", .doc = "The tensor repeated along each axis. ONNX Tile-6.", .inputs = {"x", {"repeats", InputKind::kShape}},
-         .infer = tileInfer, .compute = tileCompute, .eval = tileEval, .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
-  r.add({.name = "flip", .doc = "Elements in reverse order along an axis.", .inputs = {"x"}, .attrs = {intAttr("axis", 0)},
-         .infer = flipInfer, .compute = flipCompute, .eval = flipEval, .tests = {"float32[3,5] axis=-1"}});
-  r.add({.name = "nn.pad", .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode constant,\n"
-                                  "reflect, edge or wrap. ONNX Pad.",
-         .inputs = {"x", {"pads", InputKind::kShape}, {"value", InputKind::kOptional}}, .attrs = {strAttr("mode", "constant")},
-         .infer = padInfer, .compute = padCompute, .eval = padEval,
-         .tests = {"float32[3,4] shape(1,0,0,2)", "float32[3,4] shape(0,-1,2,3) float32[]", "float32[1,4] shape(0,3,0,2) mode=reflect",
-                   "float32[5] shape(7,6) mode=reflect", "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
-  r.add({.name = "where", .doc = "Element of x where the condition holds, else of y, with numpy broadcasting. ONNX Where.",
-         .inputs = {"condition", "x", "y"}, .infer = whereInfer, .compute = whereCompute, .eval = whereEval,
-         .layout = LayoutKind::kAny, .onnx = {{"Where", 9}}, .tests = {"bool[3,1] float32[4] float32[2,1,1]", "bool[] int32[2]:int9 int32[2]:int9"}});
-  r.add({.name = "trilu", .doc = "The upper or lower triangle from diagonal k on; zeros elsewhere. ONNX Trilu.", .inputs = {"x", {"k", InputKind::kShape}},
-         .attrs = {intAttr("upper", 1)}, .infer = triluInfer, .compute = triluCompute, .eval = triluEval,
-         .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
-  r.add({.name = "arange", .doc = "start + i * step for i below count. ONNX Range.", .inputs = {"start", "step", {"count", InputKind::kShape}},
-         .infer = arangeInfer, .compute = arangeCompute, .eval = arangeEval, .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
-  r.add({.name = "eye", .doc = "Ones on diagonal k, zeros elsewhere. ONNX EyeLike.", .inputs = {{"shape", InputKind::kShape}},
-         .attrs = {intAttr("k", 0), dtypeAttr("dtype", kFloat32)}, .infer = eyeInfer, .compute = eyeCompute, .eval = eyeEval,
-         .tests = {"shape(3,4) k=1", "shape(2,2) k=-1 dtype=int32"}});
+  r.add({.name = "tile",
+         .doc = "The tensor repeated along each axis. ONNX Tile-6.",
+         .inputs = {"x", {"repeats", InputKind::kShape}},
+         .infer = tileInfer,
+         .compute = tileCompute,
+         .eval = tileEval,
+         .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
+  r.add({.name = "flip",
+         .doc = "Elements in reverse order along an axis.",
+         .inputs = {"x"},
+         .attrs = {intAttr("axis", 0)},
+         .infer = flipInfer,
+         .compute = flipCompute,
+         .eval = flipEval,
+         .tests = {"float32[3,5] axis=-1"}});
+  r.add({.name = "nn.pad",
+         .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode "
+                "constant,\n"
+                "reflect, edge or wrap. ONNX Pad.",
+         .inputs = {"x", {"pads", InputKind::kShape}, {"value", InputKind::kOptional}},
+         .attrs = {strAttr("mode", "constant")},
+         .infer = padInfer,
+         .compute = padCompute,
+         .eval = padEval,
+         .tests = {"float32[3,4] shape(1,0,0,2)", "float32[3,4] shape(0,-1,2,3) float32[]",
+                   "float32[1,4] shape(0,3,0,2) mode=reflect", "float32[5] shape(7,6) mode=reflect",
+                   "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
+  r.add({.name = "where",
+         .doc = "Element of x where the condition holds, else of y, with numpy broadcasting. ONNX Where.",
+         .inputs = {"condition", "x", "y"},
+         .infer = whereInfer,
+         .compute = whereCompute,
+         .eval = whereEval,
+         .layout = LayoutKind::kAny,
+         .onnx = {{"Where", 9}},
+         .tests = {"bool[3,1] float32[4] float32[2,1,1]", "bool[] int32[2]:int9 int32[2]:int9"}});
+  registerMakers(r);
 }
 
 } // namespace bevel::ops

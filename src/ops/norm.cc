@@ -1,11 +1,13 @@
-// Softmax and the normalisations. Each is a few tensor expressions that one kernel fuses; variance is never E[x²] - E[x]².
+// Softmax and the normalisations. Each is a few tensor expressions that one kernel fuses; variance is never
+// E[x²] - E[x]².
 #include "ops/common.h"
 
 namespace bevel::ops {
 
 namespace {
 
-// ---- softmax, log_softmax --------------------------------------------------------------------------------------------
+// ---- softmax, log_softmax
+// --------------------------------------------------------------------------------------------
 
 Result<Type> softmaxInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));
@@ -36,7 +38,8 @@ Result<TeTensors> softmaxCompute(const OpCall& call, const TeTensors& in) {
     IterVar k = te::reduceAxis(x.shape()[a], "k");
     return te::max(castTo(t, x(inserted(exprs(i), a, k->var))), {k});
   });
-  // A row of -inf alone has no maximum to subtract: 0 keeps the difference defined (the row becomes NaN as 0/0).
+  // A row of -inf alone has no maximum to subtract: 0 keeps the difference defined (the row becomes NaN as
+  // 0/0).
   te::Tensor e = te::compute(x.shape(), "softmax_exp", [&](const Array<Var>& i) {
     Expr d = castTo(t, x(exprs(i))) - top(without(exprs(i), a));
     return callIntrin(Intrin::kExp, d);
@@ -72,7 +75,8 @@ Result<HostTensors> softmaxEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- layer_norm, rms_norm: over the last axes ------------------------------------------------------------------------
+// ---- layer_norm, rms_norm: over the last axes
+// ------------------------------------------------------------------------
 
 // Axes from `axis` on are normalised; gamma and beta broadcast to them.
 Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
@@ -80,10 +84,12 @@ Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
   for (size_t i = 1; i < call.size(); ++i) {
     if (!call.has(i)) continue;
-    if (call.rank(i) > call.rank(0)) return call.invalid("a scale or bias has more dimensions than the input");
+    if (call.rank(i) > call.rank(0))
+      return call.invalid("a scale or bias has more dimensions than the input");
     BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(0), call.shape(i)));
     for (size_t d = 0; d < shape.size(); ++d)
-      BEVEL_CHECK(context.require(eq(shape[d], call.shape(0)[d]), call, "a scale or bias does not broadcast to the input"));
+      BEVEL_CHECK(context.require(eq(shape[d], call.shape(0)[d]), call,
+                                  "a scale or bias does not broadcast to the input"));
   }
   return call.type(0);
 }
@@ -95,7 +101,8 @@ Expr extentFrom(const Array<Expr>& shape, size_t axis) {
 }
 
 // Mean over the axes from `axis` on of f(element, outer index).
-te::Tensor meanOver(const te::Tensor& x, size_t axis, const std::string& name, FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
+te::Tensor meanOver(const te::Tensor& x, size_t axis, const std::string& name,
+                    FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
   DType t = computeType(x.dtype());
   Array<Expr> outer = x.shape().slice(0, axis);
   te::Tensor total = te::compute(outer, name + "_sum", [&](const Array<Var>& i) {
@@ -149,7 +156,8 @@ Result<HostTensors> layerNormEval(const OpCall& call, const HostTensors& in) {
   for (int64_t r = 0; r < rows; ++r) {
     double m = 0, v = 0;
     for (int64_t k = 0; k < n && centred; ++k) m += in[0]->asDouble(r * n + k) / double(n);
-    for (int64_t k = 0; k < n; ++k) v += (in[0]->asDouble(r * n + k) - m) * (in[0]->asDouble(r * n + k) - m) / double(n);
+    for (int64_t k = 0; k < n; ++k)
+      v += (in[0]->asDouble(r * n + k) - m) * (in[0]->asDouble(r * n + k) - m) / double(n);
     mean[size_t(r)] = m;
     inverse[size_t(r)] = 1 / std::sqrt(v + call.f("epsilon"));
   }
@@ -163,14 +171,16 @@ Result<HostTensors> layerNormEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- batch_norm (inference), instance_norm, group_norm: channels on axis 1 -------------------------------------------
+// ---- batch_norm (inference), instance_norm, group_norm: channels on axis 1
+// -------------------------------------------
 
 Status requireChannels(const OpCall& call, InferContext& context, size_t first, size_t last) {
   BEVEL_CHECK(requireFloat(call));
   if (call.rank(0) < 2) return fail(call.error(ErrorCode::kInvalid, "at least two dimensions are needed"));
   for (size_t i = first; i < last; ++i) {
     if (!call.has(i)) continue;
-    if (call.rank(i) != 1) return fail(call.error(ErrorCode::kInvalid, "a vector of the channels is expected"));
+    if (call.rank(i) != 1)
+      return fail(call.error(ErrorCode::kInvalid, "a vector of the channels is expected"));
     BEVEL_CHECK(context.require(eq(call.shape(i)[0], call.shape(0)[1]), call, "the channel count differs"));
   }
   return {};
@@ -209,12 +219,14 @@ Result<HostTensors> batchNormEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// Groups of channels, normalised over their channels and all further axes. instance_norm: one channel a group.
+// Groups of channels, normalised over their channels and all further axes. instance_norm: one channel a
+// group.
 Result<Type> groupNormInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireChannels(call, context, 1, 3));
   auto c = asConst(call.shape(0)[1]);
   int64_t groups = call.i("num_groups");
-  if (groups < 1 || (c && *c % groups != 0)) return call.invalid("the channels do not divide into the groups");
+  if (groups < 1 || (c && *c % groups != 0))
+    return call.invalid("the channels do not divide into the groups");
   if (!c) return call.unsupported("a symbolic channel count");
   return call.type(0);
 }
@@ -262,17 +274,21 @@ Result<HostTensors> groupNormEval(const OpCall& call, const HostTensors& in) {
     for (int64_t k = 0; k < n; ++k) v += std::pow(in[0]->asDouble(g * n + k) - m, 2) / double(n);
     for (int64_t k = 0; k < n; ++k) {
       int64_t c = (g * per + k / area) % channels;
-      y->setDouble(g * n + k, (in[0]->asDouble(g * n + k) - m) / std::sqrt(v + call.f("epsilon")) * in[1]->asDouble(c) + in[2]->asDouble(c));
+      y->setDouble(g * n + k,
+                   (in[0]->asDouble(g * n + k) - m) / std::sqrt(v + call.f("epsilon")) * in[1]->asDouble(c) +
+                       in[2]->asDouble(c));
     }
   }
   return HostTensors{y};
 }
 
-// ---- lrn -------------------------------------------------------------------------------------------------------------
+// ---- lrn
+// -------------------------------------------------------------------------------------------------------------
 
 Result<Type> lrnInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));
-  if (call.rank(0) < 2 || call.i("size") < 1) return call.invalid("at least two dimensions and a positive size are needed");
+  if (call.rank(0) < 2 || call.i("size") < 1)
+    return call.invalid("at least two dimensions and a positive size are needed");
   return call.type(0);
 }
 Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
@@ -284,12 +300,14 @@ Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
     Expr c = Expr(i[1]) + Expr(k->var) - intImm(before);
     Array<Expr> index = exprs(i);
     index.set(1, c);
-    Expr e = castTo(t, ifThenElse(logicalAnd(c >= intImm(0), c < x.shape()[1]), x(index), constant(x.dtype(), 0)));
+    Expr e =
+        castTo(t, ifThenElse(logicalAnd(c >= intImm(0), c < x.shape()[1]), x(index), constant(x.dtype(), 0)));
     return te::sum(e * e, {k});
   });
   return TeTensors{te::compute(x.shape(), "lrn", [&](const Array<Var>& i) {
     Expr s = squares(exprs(i));
-    Expr d = bevel::call(Intrin::kPow, {real(s, call.f("bias")) + real(s, call.f("alpha") / double(size)) * s, real(s, call.f("beta"))});
+    Expr d = bevel::call(Intrin::kPow, {real(s, call.f("bias")) + real(s, call.f("alpha") / double(size)) * s,
+                                        real(s, call.f("beta"))});
     return castTo(x.dtype(), fdiv(castTo(t, x(exprs(i))), d));
   })};
 }
@@ -299,9 +317,11 @@ Result<HostTensors> lrnEval(const OpCall& call, const HostTensors& in) {
   Ints strides = stridesOf(y->shape);
   forEachIndex(y->shape, [&](const Ints& i) {
     double s = 0;
-    for (int64_t c = std::max<int64_t>(0, i[1] - (size - 1) / 2); c <= std::min(y->shape[1] - 1, i[1] + size / 2); ++c)
+    for (int64_t c = std::max<int64_t>(0, i[1] - (size - 1) / 2);
+         c <= std::min(y->shape[1] - 1, i[1] + size / 2); ++c)
       s += std::pow(in[0]->asDouble(at + (c - i[1]) * strides[1]), 2);
-    y->setDouble(at, in[0]->asDouble(at) / std::pow(call.f("bias") + call.f("alpha") / double(size) * s, call.f("beta")));
+    y->setDouble(at, in[0]->asDouble(at) /
+                         std::pow(call.f("bias") + call.f("alpha") / double(size) * s, call.f("beta")));
     ++at;
   });
   return HostTensors{y};
@@ -311,24 +331,56 @@ Result<HostTensors> lrnEval(const OpCall& call, const HostTensors& in) {
 
 void register_norm(OpRegistry& r) {
   for (const char* name : {"nn.softmax", "nn.log_softmax"})
-    r.add({.name = name, .doc = "Softmax (or its logarithm) along an axis, the maximum subtracted first. ONNX Softmax-13, LogSoftmax-13.", .inputs = {"x"},
-           .attrs = {intAttr("axis", -1)}, .infer = softmaxInfer, .compute = softmaxCompute, .eval = softmaxEval, .layout = LayoutKind::kChannelwise,
+    r.add({.name = name,
+           .doc = "Softmax (or its logarithm) along an axis, the maximum subtracted first. ONNX Softmax-13, "
+                  "LogSoftmax-13.",
+           .inputs = {"x"},
+           .attrs = {intAttr("axis", -1)},
+           .infer = softmaxInfer,
+           .compute = softmaxCompute,
+           .eval = softmaxEval,
+           .layout = LayoutKind::kChannelwise,
            .tests = {"float32[3,7]", "float32[2,3,4] axis=1", "float32[0,3]"}});
   for (const char* name : {"nn.layer_norm", "nn.rms_norm"})
-    r.add({.name = name, .doc = "Normalises the axes from `axis` on: by mean and variance, or by the mean square alone. ONNX LayerNormalization-17, RMSNormalization-23.",
-           .inputs = {"x", {"scale", InputKind::kOptional}, {"bias", InputKind::kOptional}}, .attrs = {intAttr("axis", -1), floatAttr("epsilon", 1e-5)},
-           .infer = layerNormInfer, .compute = layerNormCompute, .eval = layerNormEval,
-           .tests = {"float32[3,8] float32[8] float32[8]", "float32[2,3,4] float32[3,4] axis=1", "float16[2,16] float16[16] float16[16]"}});
-  r.add({.name = "nn.batch_norm", .doc = "(x - mean) * scale / sqrt(var + epsilon) + bias per channel (axis 1). ONNX BatchNormalization, inference.",
-         .inputs = {"x", "scale", "bias", "mean", "var"}, .attrs = {floatAttr("epsilon", 1e-5)}, .infer = batchNormInfer,
-         .compute = batchNormCompute, .eval = batchNormEval, .tests = {"float32[2,3,4,5] float32[3] float32[3] float32[3] float32[3]:pos"}});
-  r.add({.name = "nn.group_norm", .doc = "Normalises groups of channels over their channels and all further axes; scale and bias per channel.\n"
-                                         "ONNX GroupNormalization, InstanceNormalization.",
-         .inputs = {"x", "scale", "bias"}, .attrs = {required(intAttr("num_groups", 1)), floatAttr("epsilon", 1e-5)}, .infer = groupNormInfer,
-         .compute = groupNormCompute, .eval = groupNormEval, .tests = {"float32[2,6,3,2] float32[6] float32[6] num_groups=3"}});
-  r.add({.name = "nn.lrn", .doc = "x / (bias + alpha/size * sum of squares of neighbouring channels) ^ beta. ONNX LRN.", .inputs = {"x"},
-         .attrs = {required(intAttr("size", 1)), floatAttr("alpha", 1e-4), floatAttr("beta", 0.75), floatAttr("bias", 1)}, .infer = lrnInfer,
-         .compute = lrnCompute, .eval = lrnEval, .onnx = {{"LRN"}}, .tests = {"float32[2,5,3] size=3", "float32[1,5,3] size=4"}});
+    r.add({.name = name,
+           .doc = "Normalises the axes from `axis` on: by mean and variance, or by the mean square alone. "
+                  "ONNX LayerNormalization-17, RMSNormalization-23.",
+           .inputs = {"x", {"scale", InputKind::kOptional}, {"bias", InputKind::kOptional}},
+           .attrs = {intAttr("axis", -1), floatAttr("epsilon", 1e-5)},
+           .infer = layerNormInfer,
+           .compute = layerNormCompute,
+           .eval = layerNormEval,
+           .tests = {"float32[3,8] float32[8] float32[8]", "float32[2,3,4] float32[3,4] axis=1",
+                     "float16[2,16] float16[16] float16[16]"}});
+  r.add({.name = "nn.batch_norm",
+         .doc = "(x - mean) * scale / sqrt(var + epsilon) + bias per channel (axis 1). ONNX "
+                "BatchNormalization, inference.",
+         .inputs = {"x", "scale", "bias", "mean", "var"},
+         .attrs = {floatAttr("epsilon", 1e-5)},
+         .infer = batchNormInfer,
+         .compute = batchNormCompute,
+         .eval = batchNormEval,
+         .tests = {"float32[2,3,4,5] float32[3] float32[3] float32[3] float32[3]:pos"}});
+  r.add({.name = "nn.group_norm",
+         .doc = "Normalises groups of channels over their channels and all further axes; scale and bias per "
+                "channel.\n"
+                "ONNX GroupNormalization, InstanceNormalization.",
+         .inputs = {"x", "scale", "bias"},
+         .attrs = {required(intAttr("num_groups", 1)), floatAttr("epsilon", 1e-5)},
+         .infer = groupNormInfer,
+         .compute = groupNormCompute,
+         .eval = groupNormEval,
+         .tests = {"float32[2,6,3,2] float32[6] float32[6] num_groups=3"}});
+  r.add({.name = "nn.lrn",
+         .doc = "x / (bias + alpha/size * sum of squares of neighbouring channels) ^ beta. ONNX LRN.",
+         .inputs = {"x"},
+         .attrs = {required(intAttr("size", 1)), floatAttr("alpha", 1e-4), floatAttr("beta", 0.75),
+                   floatAttr("bias", 1)},
+         .infer = lrnInfer,
+         .compute = lrnCompute,
+         .eval = lrnEval,
+         .onnx = {{"LRN"}},
+         .tests = {"float32[2,5,3] size=3", "float32[1,5,3] size=4"}});
 }
 
 } // namespace bevel::ops

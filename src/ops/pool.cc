@@ -1,8 +1,9 @@
 // Pooling over windows of one to three (or any number of) spatial dimensions, channels first, or last with
 // data_layout "NHWC" (chosen by select/layout).
 //
-// ceil_mode: a last window that starts in the padding behind the input is dropped (ONNX 19 and later). Averages divide by
-// the number of cells inside the input, or inside input and padding with count_include_pad; never by cells beyond.
+// ceil_mode: a last window that starts in the padding behind the input is dropped (ONNX 19 and later).
+// Averages divide by the number of cells inside the input, or inside input and padding with
+// count_include_pad; never by cells beyond.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -19,9 +20,12 @@ Result<Window> windowOf(const OpCall& call) {
   Window w;
   w.kernel = call.ints("kernel");
   size_t n = w.kernel.size();
-  if (call.rank(0) != n + 2 || n == 0) return call.invalid(fmt::format("a kernel of {} dimensions for rank {}", n, call.rank(0)));
-  if (std::string layout = call.s("data_layout"); layout == "NHWC") w.channel = n + 1, w.spatial = 1;
-  else if (call.hasAttr("data_layout") && layout != "NCHW") return call.invalid("unknown data_layout " + layout);
+  if (call.rank(0) != n + 2 || n == 0)
+    return call.invalid(fmt::format("a kernel of {} dimensions for rank {}", n, call.rank(0)));
+  if (std::string layout = call.s("data_layout"); layout == "NHWC")
+    w.channel = n + 1, w.spatial = 1;
+  else if (call.hasAttr("data_layout") && layout != "NCHW")
+    return call.invalid("unknown data_layout " + layout);
   auto get = [&](const char* name, size_t size, int64_t otherwise) {
     Ints v = call.ints(name);
     return v.empty() ? Ints(size, otherwise) : v;
@@ -29,12 +33,14 @@ Result<Window> windowOf(const OpCall& call) {
   w.strides = get("strides", n, 1);
   w.dilation = get("dilation", n, 1);
   Ints pads = get("padding", 2 * n, 0);
-  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n) return call.invalid("strides, dilation or padding do not fit the kernel");
+  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
+    return call.invalid("strides, dilation or padding do not fit the kernel");
   constexpr int64_t kMost = int64_t(1) << 31;
   for (size_t d = 0; d < n; ++d) {
     if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1 || pads[d] < 0 || pads[n + d] < 0)
       return call.invalid("kernel, strides and dilation must be positive, padding not negative");
-    if (w.kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || pads[d] > kMost || pads[n + d] > kMost)
+    if (w.kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || pads[d] > kMost ||
+        pads[n + d] > kMost)
       return call.invalid("a window attribute is too large");
     w.before.push_back(pads[d]);
     w.after.push_back(pads[n + d]);
@@ -48,7 +54,8 @@ Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& 
     int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1, s = w.strides[d];
     Expr in = shape[w.spatial + d], room = in + (w.before[d] + w.after[d] - span);
     Expr n;
-    if (call.i("ceil_mode") == 0) n = floordiv(room, s) + 1;
+    if (call.i("ceil_mode") == 0)
+      n = floordiv(room, s) + 1;
     else {
       n = floordiv(room + (s - 1), s) + 1;
       // Drop a last window that would start behind the input and its front padding.
@@ -82,7 +89,8 @@ Taps tapsOf(const te::Tensor& x, const Window& w, const Array<Var>& i) {
   t.index = exprs(i);
   for (size_t d = 0; d < w.rank(); ++d) {
     t.axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-    Expr p = Expr(i[w.spatial + d]) * w.strides[d] + Expr(t.axes.back()->var) * w.dilation[d] - intImm(w.before[d]);
+    Expr p = Expr(i[w.spatial + d]) * w.strides[d] + Expr(t.axes.back()->var) * w.dilation[d] -
+             intImm(w.before[d]);
     t.index.set(w.spatial + d, p);
     // With floor rounding every window ends inside the padded input.
     t.inside = logicalAnd(t.inside, logicalAnd(p >= intImm(0), p < x.shape()[w.spatial + d]));
@@ -126,8 +134,10 @@ Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
         continue;
       }
       Expr start = Expr(i[w.spatial + d]) * w.strides[d] - intImm(w.before[d]);
-      Expr low = intImm(include ? -w.before[d] : 0), high = include ? x.shape()[w.spatial + d] + intImm(w.after[d]) : x.shape()[w.spatial + d];
-      Expr last = min(ceilDiv(high - start, w.dilation[d]), intImm(w.kernel[d])), first = max(ceilDiv(low - start, w.dilation[d]), intImm(0));
+      Expr low = intImm(include ? -w.before[d] : 0),
+           high = include ? x.shape()[w.spatial + d] + intImm(w.after[d]) : x.shape()[w.spatial + d];
+      Expr last = min(ceilDiv(high - start, w.dilation[d]), intImm(w.kernel[d])),
+           first = max(ceilDiv(low - start, w.dilation[d]), intImm(0));
       n = n * max(last - first, intImm(0));
     }
     return castTo(x.dtype(), fdiv(total(exprs(i)), castTo(acc, n)));
@@ -138,9 +148,12 @@ Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
 Combiner pairCombiner(DType t) {
   Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
   Expr better = Expr(x) > Expr(y);
-  if (t.isFloat()) better = logicalOr(better, logicalAnd(callIntrin(Intrin::kIsNan, x), logicalNot(callIntrin(Intrin::kIsNan, y))));
+  if (t.isFloat())
+    better = logicalOr(better,
+                       logicalAnd(callIntrin(Intrin::kIsNan, x), logicalNot(callIntrin(Intrin::kIsNan, y))));
   Expr left = logicalOr(better, logicalAnd(logicalNot(y > x), Expr(i) < Expr(j)));
-  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y}, Array<Expr>{select(left, i, j), select(left, x, y)},
+  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y},
+                                  Array<Expr>{select(left, i, j), select(left, x, y)},
                                   Array<Expr>{intImm(INT64_MAX), te::lowest(t)});
 }
 
@@ -170,7 +183,8 @@ Result<TeTensors> maxIndicesCompute(const OpCall& call, const TeTensors& in) {
 }
 
 // Calls f(offset, spatial position) for the cells of a window inside the input.
-void forEachTap(const Window& w, const Ints& shape, const Ints& i, FunctionRef<void(int64_t, const Ints&)> f) {
+void forEachTap(const Window& w, const Ints& shape, const Ints& i,
+                FunctionRef<void(int64_t, const Ints&)> f) {
   Ints strides = stridesOf(shape), at(w.rank());
   forEachIndex(w.kernel, [&](const Ints& t) {
     int64_t o = i[0] * strides[0] + i[w.channel] * strides[w.channel];
@@ -202,40 +216,68 @@ Result<HostTensors> poolEval(const OpCall& call, const HostTensors& in) {
       cells = 1;
       for (size_t d = 0; d < w.rank(); ++d) {
         int64_t inRange = 0;
-        for (int64_t t = 0; t < w.kernel[d]; ++t) inRange += i[w.spatial + d] * w.strides[d] + t * w.dilation[d] - w.before[d] < shape[w.spatial + d] + w.after[d];
+        for (int64_t t = 0; t < w.kernel[d]; ++t)
+          inRange += i[w.spatial + d] * w.strides[d] + t * w.dilation[d] - w.before[d] <
+                     shape[w.spatial + d] + w.after[d];
         cells *= inRange;
       }
     }
-    if (average) y->setDouble(k, total / double(cells));
-    else if (bestAt >= 0) copyElement(*y, k, *in[0], bestAt);
-    else y->dtype.isFloat() ? y->setDouble(k, -INFINITY) : y->setInt(k, minValue(y->dtype));
+    if (average)
+      y->setDouble(k, total / double(cells));
+    else if (bestAt >= 0)
+      copyElement(*y, k, *in[0], bestAt);
+    else
+      y->dtype.isFloat() ? y->setDouble(k, -INFINITY) : y->setInt(k, minValue(y->dtype));
     where->setInt(k++, bestAt < 0 ? INT64_MAX : bestAt);
   });
   if (call.op.name != "nn.max_pool_with_indices") return HostTensors{y};
-  if (call.i("storage_order") != 0) return call.unsupported("column-major indices are computed by compiled code only");
+  if (call.i("storage_order") != 0)
+    return call.unsupported("column-major indices are computed by compiled code only");
   return HostTensors{y, where};
 }
 
 } // namespace
 
 void register_pool(OpRegistry& r) {
-  std::vector<OpAttr> attrs = {required(intsAttr("kernel")), intsAttr("strides"), intsAttr("dilation"), intsAttr("padding", "begins, then ends"),
-                               intAttr("ceil_mode", 0)};
+  std::vector<OpAttr> attrs = {required(intsAttr("kernel")), intsAttr("strides"), intsAttr("dilation"),
+                               intsAttr("padding", "begins, then ends"), intAttr("ceil_mode", 0)};
   std::vector<OpAttr> average = attrs, indexed = attrs;
-  for (auto* list : {&attrs, &average}) list->push_back(strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions"));
-  r.add({.name = "nn.max_pool", .doc = "Largest element of each window. ONNX MaxPool.", .inputs = {"x"}, .attrs = attrs, .infer = poolInfer,
-         .compute = maxPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
-         .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]", "float32[2,7,8,3] kernel=[3,2] strides=[2,2] padding=[1,0,1,1] data_layout=NHWC",
-                   "float32[1,2,9] kernel=[2] strides=[2] ceil_mode=1", "uint8[1,1,5,5]:int9 kernel=[3,3] dilation=[2,1]"}});
+  for (auto* list : {&attrs, &average})
+    list->push_back(strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions"));
+  r.add({.name = "nn.max_pool",
+         .doc = "Largest element of each window. ONNX MaxPool.",
+         .inputs = {"x"},
+         .attrs = attrs,
+         .infer = poolInfer,
+         .compute = maxPoolCompute,
+         .eval = poolEval,
+         .layout = LayoutKind::kContraction,
+         .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]",
+                   "float32[2,7,8,3] kernel=[3,2] strides=[2,2] padding=[1,0,1,1] data_layout=NHWC",
+                   "float32[1,2,9] kernel=[2] strides=[2] ceil_mode=1",
+                   "uint8[1,1,5,5]:int9 kernel=[3,3] dilation=[2,1]"}});
   average.push_back(intAttr("count_include_pad", 0));
-  r.add({.name = "nn.avg_pool", .doc = "Mean of each window. ONNX AveragePool.", .inputs = {"x"}, .attrs = average, .infer = poolInfer,
-         .compute = avgPoolCompute, .eval = poolEval, .layout = LayoutKind::kContraction,
-         .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1", "float32[1,1,12] kernel=[7] strides=[3] padding=[0,3] ceil_mode=1 count_include_pad=1",
+  r.add({.name = "nn.avg_pool",
+         .doc = "Mean of each window. ONNX AveragePool.",
+         .inputs = {"x"},
+         .attrs = average,
+         .infer = poolInfer,
+         .compute = avgPoolCompute,
+         .eval = poolEval,
+         .layout = LayoutKind::kContraction,
+         .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1",
+                   "float32[1,1,12] kernel=[7] strides=[3] padding=[0,3] ceil_mode=1 count_include_pad=1",
                    "float32[1,2,6,6] kernel=[3,3] dilation=[2,2] padding=[1,1,0,0]",
-                   "float32[1,6,5,3] kernel=[3,3] strides=[2,1] padding=[1,1,0,0] ceil_mode=1 count_include_pad=1 data_layout=NHWC"}});
+                   "float32[1,6,5,3] kernel=[3,3] strides=[2,1] padding=[1,1,0,0] ceil_mode=1 "
+                   "count_include_pad=1 data_layout=NHWC"}});
   indexed.push_back(intAttr("storage_order", 0));
-  r.add({.name = "nn.max_pool_with_indices", .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.", .inputs = {"x"},
-         .attrs = indexed, .infer = poolInfer, .compute = maxIndicesCompute, .eval = poolEval,
+  r.add({.name = "nn.max_pool_with_indices",
+         .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.",
+         .inputs = {"x"},
+         .attrs = indexed,
+         .infer = poolInfer,
+         .compute = maxIndicesCompute,
+         .eval = poolEval,
          .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]"}});
 }
 

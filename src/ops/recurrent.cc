@@ -1,29 +1,38 @@
-// Recurrent layers over one direction: the input projections of all steps come as one product from outside, the recurrence
-// is a scan over time whose step is a product with the recurrent weights and the gates.
+// Recurrent layers over one direction: the input projections of all steps come as one product from outside,
+// the recurrence is a scan over time whose step is a product with the recurrent weights and the gates.
 //
-//   nn.lstm: xp [T, B, 4H] in gate order i, o, f, c;  r [4H, H];  h0, c0 [B, H];  peepholes [3H] i, o, f;  lengths [B] int64
-//   results: y [T, B, H], last h [B, H], last c [B, H] (not for gru and rnn)
+//   nn.lstm: xp [T, B, 4H] in gate order i, o, f, c;  r [4H, H];  h0, c0 [B, H];  peepholes [3H] i, o, f;
+//   lengths [B] int64 results: y [T, B, H], last h [B, H], last c [B, H] (not for gru and rnn)
 //
-// Steps beyond a sequence's length keep the state and give zeros. reverse: time runs from each sequence's end.
+// Steps beyond a sequence's length keep the state and give zeros. reverse: time runs from each sequence's
+// end.
 #include "ops/common.h"
 
 namespace bevel::ops {
 
 namespace {
 
-int64_t gatesOf(const OpCall& call) { return call.op.name == "nn.lstm" ? 4 : call.op.name == "nn.gru" ? 3 : 1; }
-size_t lengthsInput(const OpCall& call) { return call.op.name == "nn.lstm" ? 5 : call.op.name == "nn.gru" ? 4 : 3; }
+int64_t gatesOf(const OpCall& call) {
+  return call.op.name == "nn.lstm" ? 4 : call.op.name == "nn.gru" ? 3 : 1;
+}
+size_t lengthsInput(const OpCall& call) {
+  return call.op.name == "nn.lstm" ? 5 : call.op.name == "nn.gru" ? 4 : 3;
+}
 
 Result<Type> recurrentInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireFloat(call));
   size_t n = lengthsInput(call);
   for (size_t i = 1; i < n; ++i)
     if (call.has(i) && call.dtype(i) != call.dtype(0)) return call.invalid("inputs have different dtypes");
-  if (call.rank(0) != 3 || call.rank(1) != 2 || call.rank(2) != 2) return call.invalid("ranks of inputs must be 3, 2 and 2");
+  if (call.rank(0) != 3 || call.rank(1) != 2 || call.rank(2) != 2)
+    return call.invalid("ranks of inputs must be 3, 2 and 2");
   Expr h = call.shape(1)[1], b = call.shape(0)[1];
-  BEVEL_CHECK(context.require(eq(call.shape(0)[2], h * gatesOf(call)), call, "the projections do not fit the hidden size"));
-  BEVEL_CHECK(context.require(eq(call.shape(1)[0], h * gatesOf(call)), call, "the recurrent weights do not fit the hidden size"));
-  BEVEL_CHECK(context.require(logicalAnd(eq(call.shape(2)[0], b), eq(call.shape(2)[1], h)), call, "the initial state does not fit"));
+  BEVEL_CHECK(context.require(eq(call.shape(0)[2], h * gatesOf(call)), call,
+                              "the projections do not fit the hidden size"));
+  BEVEL_CHECK(context.require(eq(call.shape(1)[0], h * gatesOf(call)), call,
+                              "the recurrent weights do not fit the hidden size"));
+  BEVEL_CHECK(context.require(logicalAnd(eq(call.shape(2)[0], b), eq(call.shape(2)[1], h)), call,
+                              "the initial state does not fit"));
   Type state = tensorOf(call.dtype(0), {b, h});
   Array<Type> results = {tensorOf(call.dtype(0), {call.shape(0)[0], b, h}), state};
   if (call.op.name == "nn.lstm") results.push_back(state);
@@ -49,15 +58,20 @@ Expr activate(const OpCall& call, size_t k, Expr x) {
   if (name == "Affine") return real(x, at(alphas, 1)) * x + real(x, at(betas, 0));
   if (name == "LeakyRelu") return select(x < zero, real(x, at(alphas, 0.01)) * x, x);
   if (name == "ThresholdedRelu") return select(x > real(x, at(alphas, 1)), x, zero);
-  if (name == "ScaledTanh") return real(x, at(alphas, 1)) * callIntrin(Intrin::kTanh, real(x, at(betas, 1)) * x);
-  if (name == "HardSigmoid") return min(max(real(x, at(alphas, 0.2)) * x + real(x, at(betas, 0.5)), zero), real(x, 1));
+  if (name == "ScaledTanh")
+    return real(x, at(alphas, 1)) * callIntrin(Intrin::kTanh, real(x, at(betas, 1)) * x);
+  if (name == "HardSigmoid")
+    return min(max(real(x, at(alphas, 0.2)) * x + real(x, at(betas, 0.5)), zero), real(x, 1));
   if (name == "Elu") return select(x > zero, x, real(x, at(alphas, 1)) * callIntrin(Intrin::kExpm1, x));
   if (name == "Softsign") return fdiv(x, real(x, 1) + callIntrin(Intrin::kAbs, x));
-  if (name == "Softplus") return max(x, zero) + callIntrin(Intrin::kLog1p, callIntrin(Intrin::kExp, negate(callIntrin(Intrin::kAbs, x))));
+  if (name == "Softplus")
+    return max(x, zero) +
+           callIntrin(Intrin::kLog1p, callIntrin(Intrin::kExp, negate(callIntrin(Intrin::kAbs, x))));
   return callIntrin(Intrin::kTanh, x);
 }
 
-// What all three layers share: shapes with one step before the first, and the position in time of scan step s (from 1).
+// What all three layers share: shapes with one step before the first, and the position in time of scan step s
+// (from 1).
 struct Layout {
   const OpCall& call;
   const TeTensors& in;
@@ -65,8 +79,8 @@ struct Layout {
   Array<Expr> stateShape;
   DType t;
   explicit Layout(const OpCall& c, const TeTensors& i)
-      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]), hidden(c.shape(1)[1]), stateShape{steps + 1, batch, hidden},
-        t(computeType(c.dtype(0))) {}
+      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]), hidden(c.shape(1)[1]),
+        stateShape{steps + 1, batch, hidden}, t(computeType(c.dtype(0))) {}
   bool reverse() const { return call.i("reverse") != 0; }
   bool hasLengths() const { return call.has(lengthsInput(call)); }
   Expr length(const Expr& b) const { return castTo(kInt64, in[lengthsInput(call)]({b})); }
@@ -82,17 +96,21 @@ struct Layout {
     return castTo(t, in[0]({time(i[0], i[1]), i[1], Expr(i[2]) + hidden * g}));
   }
   te::Tensor initial(size_t input, const std::string& name) const {
-    return te::compute({intImm(1), batch, hidden}, name, [&](const Array<Var>& i) { return castTo(t, in[input]({i[1], i[2]})); });
+    return te::compute({intImm(1), batch, hidden}, name,
+                       [&](const Array<Var>& i) { return castTo(t, in[input]({i[1], i[2]})); });
   }
   // sum_k state[s-1, b, k] * r[g*H + j, k] for all gates in [first, first + count): [T+1, B, count*H].
-  te::Tensor recurrent(const te::Tensor& state, int64_t first, int64_t count, const std::string& name, bool previous = true) const {
+  te::Tensor recurrent(const te::Tensor& state, int64_t first, int64_t count, const std::string& name,
+                       bool previous = true) const {
     return te::compute({steps + 1, batch, hidden * count}, name, [&](const Array<Var>& i) {
       IterVar k = te::reduceAxis(hidden, "k");
       Expr h = castTo(t, state({previous ? Expr(i[0]) - 1 : Expr(i[0]), i[1], k->var}));
       return te::sum(h * castTo(t, in[1]({Expr(i[2]) + hidden * first, k->var})), {k});
     });
   }
-  Expr gate(const te::Tensor& dot, const Array<Var>& i, int64_t g) const { return dot({i[0], i[1], Expr(i[2]) + hidden * g}); }
+  Expr gate(const te::Tensor& dot, const Array<Var>& i, int64_t g) const {
+    return dot({i[0], i[1], Expr(i[2]) + hidden * g});
+  }
   te::Tensor outputs(const te::Tensor& states) const {
     return te::compute({steps, batch, hidden}, "y", [&](const Array<Var>& i) {
       Expr s = Expr(i[0]) + 1;
@@ -104,7 +122,9 @@ struct Layout {
     });
   }
   te::Tensor last(const te::Tensor& states, const std::string& name) const {
-    return te::compute({batch, hidden}, name, [&](const Array<Var>& i) { return castTo(call.dtype(0), states({steps, i[0], i[1]})); });
+    return te::compute({batch, hidden}, name, [&](const Array<Var>& i) {
+      return castTo(call.dtype(0), states({steps, i[0], i[1]}));
+    });
   }
 };
 
@@ -144,7 +164,9 @@ Result<TeTensors> gruCompute(const OpCall& call, const TeTensors& in) {
   bool linear = call.i("linear_before_reset") != 0;
   te::Tensor h = te::placeholder(l.stateShape, l.t, "h");
   te::Tensor dot = l.recurrent(h, 0, linear ? 3 : 2, "gru_gates");
-  auto bias = [&](const Array<Var>& i) { return call.has(3) ? castTo(l.t, in[3]({i[2]})) : constant(l.t, 0); };
+  auto bias = [&](const Array<Var>& i) {
+    return call.has(3) ? castTo(l.t, in[3]({i[2]})) : constant(l.t, 0);
+  };
   te::Tensor inner = dot;
   if (!linear) {
     te::Tensor reset = te::compute(l.stateShape, "gru_reset", [&](const Array<Var>& i) {
@@ -159,7 +181,8 @@ Result<TeTensors> gruCompute(const OpCall& call, const TeTensors& in) {
     if (linear) {
       Expr r = activate(call, 0, l.projected(i, 1) + l.gate(dot, i, 1));
       n = activate(call, 1, l.projected(i, 2) + r * (l.gate(dot, i, 2) + bias(i)));
-    } else n = activate(call, 1, l.projected(i, 2) + (l.gate(inner, i, 0) + bias(i)));
+    } else
+      n = activate(call, 1, l.projected(i, 2) + (l.gate(inner, i, 0) + bias(i)));
     Expr value = (real(z, 1) - z) * n + z * old;
     return l.hasLengths() ? select(l.valid(i[0], i[1]), value, old) : value;
   });
@@ -179,21 +202,28 @@ Result<TeTensors> rnnCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{l.outputs(states[0]), l.last(states[0], "y_h")};
 }
 
-// ---- host: step by step; Sigmoid and Tanh only -----------------------------------------------------------------------
+// ---- host: step by step; Sigmoid and Tanh only
+// -----------------------------------------------------------------------
 
-double sigmoidOf(double x) { return 1 / (1 + std::exp(-x)); }
+double sigmoidOf(double x) {
+  return 1 / (1 + std::exp(-x));
+}
 
 Result<HostTensors> recurrentEval(const OpCall& call, const HostTensors& in) {
   int64_t gates = gatesOf(call), T = in[0]->shape[0], B = in[0]->shape[1], H = in[1]->shape[1];
-  bool lstm = gates == 4, plain = call.s("activations") == (lstm ? "Sigmoid,Tanh,Tanh" : gates == 3 ? "Sigmoid,Tanh" : "Tanh");
+  bool lstm = gates == 4, plain = call.s("activations") == (lstm         ? "Sigmoid,Tanh,Tanh"
+                                                            : gates == 3 ? "Sigmoid,Tanh"
+                                                                         : "Tanh");
   if (!plain || call.f("clip") > 0 || (lstm && (call.i("input_forget") != 0 || call.has(4))))
     return call.unsupported("only the usual activations are evaluated on the host");
   bool linear = gates == 3 && call.i("linear_before_reset") != 0, reverse = call.i("reverse") != 0;
-  auto y = TensorObject::zeros(in[0]->dtype, {T, B, H}), lastH = TensorObject::zeros(in[0]->dtype, {B, H}), lastC = TensorObject::zeros(in[0]->dtype, {B, H});
+  auto y = TensorObject::zeros(in[0]->dtype, {T, B, H}), lastH = TensorObject::zeros(in[0]->dtype, {B, H}),
+       lastC = TensorObject::zeros(in[0]->dtype, {B, H});
   for (int64_t b = 0; b < B; ++b) {
     int64_t length = call.has(lengthsInput(call)) ? in[lengthsInput(call)]->asInt(b) : T;
     std::vector<double> h, c;
-    for (int64_t j = 0; j < H; ++j) h.push_back(in[2]->asDouble(b * H + j)), c.push_back(lstm ? in[3]->asDouble(b * H + j) : 0);
+    for (int64_t j = 0; j < H; ++j)
+      h.push_back(in[2]->asDouble(b * H + j)), c.push_back(lstm ? in[3]->asDouble(b * H + j) : 0);
     for (int64_t s = 0; s < length; ++s) {
       int64_t t = reverse ? length - 1 - s : s;
       std::vector<double> next = h, reset = h;
@@ -203,23 +233,28 @@ Result<HostTensors> recurrentEval(const OpCall& call, const HostTensors& in) {
         for (int64_t k = 0; k < H; ++k) total += v[size_t(k)] * in[1]->asDouble((g * H + j) * H + k);
         return total;
       };
-      for (int64_t j = 0; j < H && gates == 3; ++j) reset[size_t(j)] = sigmoidOf(x(1, j) + dot(1, j, h)) * h[size_t(j)];
+      for (int64_t j = 0; j < H && gates == 3; ++j)
+        reset[size_t(j)] = sigmoidOf(x(1, j) + dot(1, j, h)) * h[size_t(j)];
       for (int64_t j = 0; j < H; ++j) {
         double bias = gates == 3 && call.has(3) ? in[3]->asDouble(j) : 0;
         if (lstm) {
-          double cell = sigmoidOf(x(2, j) + dot(2, j, h)) * c[size_t(j)] + sigmoidOf(x(0, j) + dot(0, j, h)) * std::tanh(x(3, j) + dot(3, j, h));
+          double cell = sigmoidOf(x(2, j) + dot(2, j, h)) * c[size_t(j)] +
+                        sigmoidOf(x(0, j) + dot(0, j, h)) * std::tanh(x(3, j) + dot(3, j, h));
           c[size_t(j)] = cell;
           next[size_t(j)] = sigmoidOf(x(1, j) + dot(1, j, h)) * std::tanh(cell);
         } else if (gates == 3) {
           double z = sigmoidOf(x(0, j) + dot(0, j, h));
-          double inner = linear ? sigmoidOf(x(1, j) + dot(1, j, h)) * (dot(2, j, h) + bias) : dot(2, j, reset) + bias;
+          double inner =
+              linear ? sigmoidOf(x(1, j) + dot(1, j, h)) * (dot(2, j, h) + bias) : dot(2, j, reset) + bias;
           next[size_t(j)] = (1 - z) * std::tanh(x(2, j) + inner) + z * h[size_t(j)];
-        } else next[size_t(j)] = std::tanh(x(0, j) + dot(0, j, h));
+        } else
+          next[size_t(j)] = std::tanh(x(0, j) + dot(0, j, h));
       }
       h = next;
       for (int64_t j = 0; j < H; ++j) y->setDouble((t * B + b) * H + j, h[size_t(j)]);
     }
-    for (int64_t j = 0; j < H; ++j) lastH->setDouble(b * H + j, h[size_t(j)]), lastC->setDouble(b * H + j, c[size_t(j)]);
+    for (int64_t j = 0; j < H; ++j)
+      lastH->setDouble(b * H + j, h[size_t(j)]), lastC->setDouble(b * H + j, c[size_t(j)]);
   }
   return lstm ? HostTensors{y, lastH, lastC} : HostTensors{y, lastH};
 }
@@ -228,24 +263,40 @@ Result<HostTensors> recurrentEval(const OpCall& call, const HostTensors& in) {
 
 void register_recurrent(OpRegistry& r) {
   auto attrs = [](const char* activations) {
-    return std::vector<OpAttr>{strAttr("activations", activations, "ONNX names, by commas"), floatsAttr("alpha"), floatsAttr("beta"),
-                               floatAttr("clip", 0, "bound of the activations' arguments; 0: none"), intAttr("reverse", 0)};
+    return std::vector<OpAttr>{
+        strAttr("activations", activations, "ONNX names, by commas"), floatsAttr("alpha"), floatsAttr("beta"),
+        floatAttr("clip", 0, "bound of the activations' arguments; 0: none"), intAttr("reverse", 0)};
   };
   auto lstm = attrs("Sigmoid,Tanh,Tanh"), gru = attrs("Sigmoid,Tanh");
   lstm.push_back(intAttr("input_forget", 0));
   gru.push_back(intAttr("linear_before_reset", 0));
   OpInput lengths{"lengths", InputKind::kOptional};
-  r.add({.name = "nn.lstm", .doc = "Long short-term memory, one direction, input projections given. ONNX LSTM.",
-         .inputs = {"xp", "r", "h0", "c0", {"peepholes", InputKind::kOptional}, lengths}, .attrs = lstm, .infer = recurrentInfer,
-         .compute = lstmCompute, .eval = recurrentEval,
-         .tests = {"float32[4,2,12] float32[12,3] float32[2,3] float32[2,3]", "float32[4,2,12] float32[12,3] float32[2,3] float32[2,3] reverse=1",
+  r.add({.name = "nn.lstm",
+         .doc = "Long short-term memory, one direction, input projections given. ONNX LSTM.",
+         .inputs = {"xp", "r", "h0", "c0", {"peepholes", InputKind::kOptional}, lengths},
+         .attrs = lstm,
+         .infer = recurrentInfer,
+         .compute = lstmCompute,
+         .eval = recurrentEval,
+         .tests = {"float32[4,2,12] float32[12,3] float32[2,3] float32[2,3]",
+                   "float32[4,2,12] float32[12,3] float32[2,3] float32[2,3] reverse=1",
                    "float32[0,2,4] float32[4,1] float32[2,1] float32[2,1]"}});
-  r.add({.name = "nn.gru", .doc = "Gated recurrent unit, one direction, input projections given. ONNX GRU.",
-         .inputs = {"xp", "r", "h0", {"recurrent_bias", InputKind::kOptional}, lengths}, .attrs = gru, .infer = recurrentInfer,
-         .compute = gruCompute, .eval = recurrentEval,
-         .tests = {"float32[4,2,9] float32[9,3] float32[2,3]", "float32[4,2,9] float32[9,3] float32[2,3] float32[3] linear_before_reset=1"}});
-  r.add({.name = "nn.rnn", .doc = "Simple recurrence, one direction, input projections given. ONNX RNN.", .inputs = {"xp", "r", "h0", lengths},
-         .attrs = attrs("Tanh"), .infer = recurrentInfer, .compute = rnnCompute, .eval = recurrentEval,
+  r.add({.name = "nn.gru",
+         .doc = "Gated recurrent unit, one direction, input projections given. ONNX GRU.",
+         .inputs = {"xp", "r", "h0", {"recurrent_bias", InputKind::kOptional}, lengths},
+         .attrs = gru,
+         .infer = recurrentInfer,
+         .compute = gruCompute,
+         .eval = recurrentEval,
+         .tests = {"float32[4,2,9] float32[9,3] float32[2,3]",
+                   "float32[4,2,9] float32[9,3] float32[2,3] float32[3] linear_before_reset=1"}});
+  r.add({.name = "nn.rnn",
+         .doc = "Simple recurrence, one direction, input projections given. ONNX RNN.",
+         .inputs = {"xp", "r", "h0", lengths},
+         .attrs = attrs("Tanh"),
+         .infer = recurrentInfer,
+         .compute = rnnCompute,
+         .eval = recurrentEval,
          .tests = {"float32[4,2,3] float32[3,3] float32[2,3]"}});
 }
 

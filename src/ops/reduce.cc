@@ -1,7 +1,7 @@
 // Reductions over axes: sum, prod, max, min, mean, all, any, argmax, argmin, cumsum.
 //
-// Half and bfloat16 accumulate in fp32. An empty domain gives the identity (sum 0, prod 1, max -inf or the smallest
-// integer); the mean of nothing is NaN, and argmax of nothing is refused.
+// Half and bfloat16 accumulate in fp32. An empty domain gives the identity (sum 0, prod 1, max -inf or the
+// smallest integer); the mean of nothing is NaN, and argmax of nothing is refused.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -12,8 +12,13 @@ enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny };
 
 Kind kindOf(const OpCall& call) {
   const std::string& n = call.op.name;
-  return n == "sum" ? Kind::kSum : n == "prod" ? Kind::kProd : n == "max" ? Kind::kMax : n == "min" ? Kind::kMin
-         : n == "mean" ? Kind::kMean : n == "all" ? Kind::kAll : Kind::kAny;
+  return n == "sum"    ? Kind::kSum
+         : n == "prod" ? Kind::kProd
+         : n == "max"  ? Kind::kMax
+         : n == "min"  ? Kind::kMin
+         : n == "mean" ? Kind::kMean
+         : n == "all"  ? Kind::kAll
+                       : Kind::kAny;
 }
 
 Result<Ints> reducedAxes(const OpCall& call) {
@@ -29,7 +34,8 @@ Array<Expr> reducedShape(const Array<Expr>& shape, const Ints& axes, bool keep) 
     if (a < axes.size() && axes[a] == int64_t(i)) {
       ++a;
       if (keep) out.push_back(intImm(1));
-    } else out.push_back(shape[i]);
+    } else
+      out.push_back(shape[i]);
   return out;
 }
 
@@ -44,25 +50,33 @@ Result<Type> reduceInfer(const OpCall& call, InferContext&) {
 }
 
 // Index of the source at a result position and reduction variables.
-Array<Expr> sourceIndex(size_t rank, const Ints& axes, bool keep, const Array<Var>& i, const Array<IterVar>& reduce) {
+Array<Expr> sourceIndex(size_t rank, const Ints& axes, bool keep, const Array<Var>& i,
+                        const Array<IterVar>& reduce) {
   Array<Expr> index;
   for (size_t d = 0, a = 0, k = 0; d < rank; ++d)
     if (a < axes.size() && axes[a] == int64_t(d)) {
       index.push_back(reduce[a++]->var);
       if (keep) ++k;
-    } else index.push_back(i[k++]);
+    } else
+      index.push_back(i[k++]);
   return index;
 }
 
 Expr reduction(Kind k, const Expr& x, const Array<IterVar>& axes) {
   switch (k) {
   case Kind::kSum:
-  case Kind::kMean: return te::sum(x, axes);
-  case Kind::kProd: return te::prod(x, axes);
-  case Kind::kMax: return te::max(x, axes);
-  case Kind::kMin: return te::min(x, axes);
-  case Kind::kAll: return te::all(x, axes);
-  case Kind::kAny: return te::any(x, axes);
+  case Kind::kMean:
+    return te::sum(x, axes);
+  case Kind::kProd:
+    return te::prod(x, axes);
+  case Kind::kMax:
+    return te::max(x, axes);
+  case Kind::kMin:
+    return te::min(x, axes);
+  case Kind::kAll:
+    return te::all(x, axes);
+  case Kind::kAny:
+    return te::any(x, axes);
   }
   return x;
 }
@@ -83,7 +97,9 @@ Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
   if (k != Kind::kMean && acc == x.dtype()) return TeTensors{total};
   Expr n = intImm(1);
   for (int64_t a : axes) n = n * x.shape()[size_t(a)];
-  return TeTensors{mapTensor(total, call.op.name + "_of", [&](Expr e) { return k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e; }, x.dtype())};
+  return TeTensors{mapTensor(
+      total, call.op.name + "_of",
+      [&](Expr e) { return k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e; }, x.dtype())};
 }
 
 struct Accumulator {
@@ -94,10 +110,14 @@ struct Accumulator {
 Accumulator identityOf(Kind k, DType t) {
   switch (k) {
   case Kind::kProd:
-  case Kind::kAll: return {1, 1};
-  case Kind::kMax: return {-INFINITY, minValue(t)};
-  case Kind::kMin: return {INFINITY, t.isUInt() && t.bits == 64 ? -1 : maxValue(t)};
-  default: return {0, 0};
+  case Kind::kAll:
+    return {1, 1};
+  case Kind::kMax:
+    return {-INFINITY, minValue(t)};
+  case Kind::kMin:
+    return {INFINITY, t.isUInt() && t.bits == 64 ? -1 : maxValue(t)};
+  default:
+    return {0, 0};
   }
 }
 
@@ -105,8 +125,14 @@ void accumulate(Kind k, Accumulator& a, double x, int64_t i, bool isUnsigned) {
   auto less = [&](int64_t p, int64_t q) { return isUnsigned ? uint64_t(p) < uint64_t(q) : p < q; };
   switch (k) {
   case Kind::kSum:
-  case Kind::kMean: a.real += x; a.integer = int64_t(uint64_t(a.integer) + uint64_t(i)); break;
-  case Kind::kProd: a.real *= x; a.integer = int64_t(uint64_t(a.integer) * uint64_t(i)); break;
+  case Kind::kMean:
+    a.real += x;
+    a.integer = int64_t(uint64_t(a.integer) + uint64_t(i));
+    break;
+  case Kind::kProd:
+    a.real *= x;
+    a.integer = int64_t(uint64_t(a.integer) * uint64_t(i));
+    break;
   case Kind::kMax:
     if (std::isnan(x) || x > a.real) a.real = std::isnan(a.real) ? a.real : x;
     if (less(a.integer, i)) a.integer = i;
@@ -115,8 +141,12 @@ void accumulate(Kind k, Accumulator& a, double x, int64_t i, bool isUnsigned) {
     if (std::isnan(x) || x < a.real) a.real = std::isnan(a.real) ? a.real : x;
     if (less(i, a.integer)) a.integer = i;
     break;
-  case Kind::kAll: a.integer = a.integer && i; break;
-  case Kind::kAny: a.integer = a.integer || i; break;
+  case Kind::kAll:
+    a.integer = a.integer && i;
+    break;
+  case Kind::kAny:
+    a.integer = a.integer || i;
+    break;
   }
 }
 
@@ -138,8 +168,10 @@ Result<HostTensors> reduceOver(const OpCall& call, const HostTensors& in, const 
   auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
   for (int64_t i = 0; i < y->size(); ++i) {
     const Accumulator& a = totals[size_t(i)];
-    if (real) y->setDouble(i, k == Kind::kMean ? a.real / double(n) : a.real);
-    else y->setInt(i, k == Kind::kMean && n ? a.integer / n : a.integer);
+    if (real)
+      y->setDouble(i, k == Kind::kMean ? a.real / double(n) : a.real);
+    else
+      y->setInt(i, k == Kind::kMean && n ? a.integer / n : a.integer);
   }
   return HostTensors{y};
 }
@@ -149,7 +181,8 @@ Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
   return reduceOver(call, in, axes, kindOf(call));
 }
 
-// ---- axes that only the run knows: sum_at and the like ---------------------------------------------------------------
+// ---- axes that only the run knows: sum_at and the like
+// ---------------------------------------------------------------
 
 // reduced[d]: 1 when axis d is among the values, else 0.
 std::vector<Expr> reducedFlags(const OpCall& call) {
@@ -157,7 +190,8 @@ std::vector<Expr> reducedFlags(const OpCall& call) {
   int64_t rank = int64_t(call.rank(0));
   for (int64_t d = 0; d < rank; ++d) {
     Expr among = boolImm(false);
-    for (const Expr& a : call.values(1)) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
+    for (const Expr& a : call.values(1))
+      among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
     flags.push_back(among);
   }
   return flags;
@@ -182,7 +216,8 @@ Array<Expr> keptDims(const OpCall& call, const std::vector<Expr>& flags) {
 Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
   std::vector<Expr> flags = reducedFlags(call);
   Array<Expr> shape;
-  if (call.i("keepdims") == 0) shape = keptDims(call, flags);
+  if (call.i("keepdims") == 0)
+    shape = keptDims(call, flags);
   else
     for (size_t d = 0; d < flags.size(); ++d) shape.push_back(select(flags[d], intImm(1), call.shape(0)[d]));
   Array<Expr> simple;
@@ -192,7 +227,11 @@ Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
 
 Kind kindAt(const OpCall& call) {
   const std::string& n = call.op.name;
-  return n == "sum_at" ? Kind::kSum : n == "prod_at" ? Kind::kProd : n == "max_at" ? Kind::kMax : n == "min_at" ? Kind::kMin : Kind::kMean;
+  return n == "sum_at"    ? Kind::kSum
+         : n == "prod_at" ? Kind::kProd
+         : n == "max_at"  ? Kind::kMax
+         : n == "min_at"  ? Kind::kMin
+                          : Kind::kMean;
 }
 
 // Every axis has a reduction of extent 1 or of the axis; the other index is then 0.
@@ -240,7 +279,8 @@ Result<HostTensors> reduceAtEval(const OpCall& call, const HostTensors& in) {
   return reduceOver(call, in, axes, kindAt(call));
 }
 
-// ---- argmax, argmin --------------------------------------------------------------------------------------------------
+// ---- argmax, argmin
+// --------------------------------------------------------------------------------------------------
 
 Result<Type> argInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -261,13 +301,15 @@ Combiner argCombiner(DType t, bool largest, bool last) {
   // The identity's index loses against every other.
   Expr identityIndex = last ? intImm(-1) : intImm(INT64_MAX);
   Expr left = logicalOr(better, logicalAnd(same, firstWins));
-  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y}, Array<Expr>{select(left, i, j), select(left, x, y)},
+  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y},
+                                  Array<Expr>{select(left, i, j), select(left, x, y)},
                                   Array<Expr>{identityIndex, largest ? te::lowest(t) : te::highest(t)});
 }
 
 Result<TeTensors> argCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0, largest = call.op.name == "argmax";
+  bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0,
+       largest = call.op.name == "argmax";
   const te::Tensor& x = in[0];
   DType t = x.dtype().isBool() ? DType::UInt(8) : computeType(x.dtype());
   Combiner c = argCombiner(t, largest, last);
@@ -282,7 +324,8 @@ Result<TeTensors> argCompute(const OpCall& call, const TeTensors& in) {
 
 Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool last = call.i("select_last_index") != 0, largest = call.op.name == "argmax", real = in[0]->dtype.isFloat();
+  bool last = call.i("select_last_index") != 0, largest = call.op.name == "argmax",
+       real = in[0]->dtype.isFloat();
   Ints kept = in[0]->shape, strides = stridesOf(kept);
   int64_t n = kept[size_t(axis)];
   kept[size_t(axis)] = 1;
@@ -305,7 +348,8 @@ Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- cumsum ----------------------------------------------------------------------------------------------------------
+// ---- cumsum
+// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> cumInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -315,7 +359,8 @@ Result<Type> cumInfer(const OpCall& call, InferContext&) {
 // One hand-written loop along the axis.
 Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0, product = call.op.name == "cumprod";
+  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0,
+       product = call.op.name == "cumprod";
   const te::Tensor& x = in[0];
   size_t a = size_t(axis);
   DType acc = computeType(x.dtype());
@@ -342,7 +387,8 @@ Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
 
 Result<HostTensors> cumEval(const OpCall& call, const HostTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0, product = call.op.name == "cumprod";
+  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0,
+       product = call.op.name == "cumprod";
   auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
   Ints outer = in[0]->shape, strides = stridesOf(outer);
   int64_t n = outer[size_t(axis)], step = strides[size_t(axis)];
@@ -354,8 +400,11 @@ Result<HostTensors> cumEval(const OpCall& call, const HostTensors& in) {
       int64_t at = start + (reverse ? n - 1 - k : k) * step;
       auto put = [&] { y->dtype.isFloat() ? y->setDouble(at, real) : y->setInt(at, integer); };
       if (exclusive) put();
-      if (y->dtype.isFloat()) real = product ? real * in[0]->asDouble(at) : real + in[0]->asDouble(at);
-      else integer = int64_t(product ? uint64_t(integer) * uint64_t(in[0]->asInt(at)) : uint64_t(integer) + uint64_t(in[0]->asInt(at)));
+      if (y->dtype.isFloat())
+        real = product ? real * in[0]->asDouble(at) : real + in[0]->asDouble(at);
+      else
+        integer = int64_t(product ? uint64_t(integer) * uint64_t(in[0]->asInt(at))
+                                  : uint64_t(integer) + uint64_t(in[0]->asInt(at)));
       if (!exclusive) put();
     }
   });
@@ -365,32 +414,66 @@ Result<HostTensors> cumEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_reduce(OpRegistry& r) {
-  struct Row { const char *name, *doc; std::vector<std::string> tests; };
+  struct Row {
+    const char *name, *doc;
+    std::vector<std::string> tests;
+  };
   const std::vector<Row> rows = {
-      {"sum", "Sum. ONNX ReduceSum", {"float32[2,3,4]", "float32[2,3,4] axis=[1,-1] keepdims=1", "float32[2,0,4] axis=[1]", "int32[5]:int9", "float32[] keepdims=1", "float32[2,3] axis=[]"}},
+      {"sum",
+       "Sum. ONNX ReduceSum",
+       {"float32[2,3,4]", "float32[2,3,4] axis=[1,-1] keepdims=1", "float32[2,0,4] axis=[1]", "int32[5]:int9",
+        "float32[] keepdims=1", "float32[2,3] axis=[]"}},
       {"prod", "Product. ONNX ReduceProd", {"float32[2,3] axis=[0]", "int64[0]:int9"}},
-      {"max", "Largest; NaN wins. ONNX ReduceMax", {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]"}},
+      {"max",
+       "Largest; NaN wins. ONNX ReduceMax",
+       {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]"}},
       {"min", "Smallest; NaN wins. ONNX ReduceMin", {"float32[2,3,4] axis=[2]", "int8[7]:int9"}},
-      {"mean", "Arithmetic mean. ONNX ReduceMean", {"float32[2,3,4] axis=[1] keepdims=1", "float16[2,64] axis=[1]"}},
+      {"mean",
+       "Arithmetic mean. ONNX ReduceMean",
+       {"float32[2,3,4] axis=[1] keepdims=1", "float16[2,64] axis=[1]"}},
       {"all", "Whether all hold.", {"bool[2,3] axis=[1]"}},
       {"any", "Whether any holds.", {"bool[2,3] axis=[1]"}}};
   for (const Row& row : rows)
-    r.add({.name = row.name, .doc = fmt::format("{}, over the axes named (all by default).", row.doc), .inputs = {"x"},
-           .attrs = {intsAttr("axis"), intAttr("keepdims", 0)}, .infer = reduceInfer, .compute = reduceCompute, .eval = reduceEval,
+    r.add({.name = row.name,
+           .doc = fmt::format("{}, over the axes named (all by default).", row.doc),
+           .inputs = {"x"},
+           .attrs = {intsAttr("axis"), intAttr("keepdims", 0)},
+           .infer = reduceInfer,
+           .compute = reduceCompute,
+           .eval = reduceEval,
            .tests = row.tests});
   for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
-    r.add({.name = name, .doc = "The reduction of that name over axes that are values of the run, each another axis. ONNX Reduce*-18 with computed axes.",
-           .inputs = {"x", {"axes", InputKind::kShape}}, .attrs = {intAttr("keepdims", 0)}, .infer = reduceAtInfer, .compute = reduceAtCompute,
-           .eval = reduceAtEval, .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0) keepdims=1"}});
+    r.add({.name = name,
+           .doc = "The reduction of that name over axes that are values of the run, each another axis. ONNX "
+                  "Reduce*-18 with computed axes.",
+           .inputs = {"x", {"axes", InputKind::kShape}},
+           .attrs = {intAttr("keepdims", 0)},
+           .infer = reduceAtInfer,
+           .compute = reduceAtCompute,
+           .eval = reduceAtEval,
+           .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0) keepdims=1"}});
   for (const char* name : {"argmax", "argmin"})
-    r.add({.name = name, .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}", name[3] == 'm' && name[4] == 'a' ? "largest" : "smallest", name[4] == 'a' ? "ArgMax" : "ArgMin"),
-           .inputs = {"x"}, .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)}, .infer = argInfer,
-           .compute = argCompute, .eval = argEval, .onnx = {{name[4] == 'a' ? "ArgMax" : "ArgMin"}},
-           .tests = {"float32[3,5] axis=1", "float32[9]:special keepdims=0", "int32[7]:idx5 select_last_index=1"}});
+    r.add({.name = name,
+           .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}",
+                              name[3] == 'm' && name[4] == 'a' ? "largest" : "smallest",
+                              name[4] == 'a' ? "ArgMax" : "ArgMin"),
+           .inputs = {"x"},
+           .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)},
+           .infer = argInfer,
+           .compute = argCompute,
+           .eval = argEval,
+           .onnx = {{name[4] == 'a' ? "ArgMax" : "ArgMin"}},
+           .tests = {"float32[3,5] axis=1", "float32[9]:special keepdims=0",
+                     "int32[7]:idx5 select_last_index=1"}});
   for (const char* name : {"cumsum", "cumprod"})
-    r.add({.name = name, .doc = "Running sum or product along an axis. ONNX CumSum.", .inputs = {"x"},
-           .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)}, .infer = cumInfer, .compute = cumCompute,
-           .eval = cumEval, .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
+    r.add({.name = name,
+           .doc = "Running sum or product along an axis. ONNX CumSum.",
+           .inputs = {"x"},
+           .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)},
+           .infer = cumInfer,
+           .compute = cumCompute,
+           .eval = cumEval,
+           .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
 }
 
 } // namespace bevel::ops

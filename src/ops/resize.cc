@@ -1,7 +1,7 @@
 // Resampling along one axis; resizing several axes is one after the other (interpolation is separable).
 //
-// Source coordinates follow the *given* scale where there is one, else the quotient of the extents; they are computed in
-// fp64. Taps outside the input repeat the edge, or are left out with exclude_outside.
+// Source coordinates follow the *given* scale where there is one, else the quotient of the extents; they are
+// computed in fp64. Taps outside the input repeat the edge, or are left out with exclude_outside.
 #include "ops/common.h"
 
 namespace bevel::ops {
@@ -16,9 +16,11 @@ Result<Type> resizeInfer(const OpCall& call, InferContext& context) {
   if (auto c = asConst(call.values(1)[0]); c && *c < 0) return call.invalid("the extent is negative");
   for (size_t i = 2; i < 4; ++i)
     if (call.has(i) && !call.dtype(i).isFloat()) return call.invalid("scale and roi must be floats");
-  if (call.dtype(0).isString() || (call.dtype(0).isBool() && call.s("mode") != "nearest")) return call.unsupported("is not defined on " + call.dtype(0).str());
+  if (call.dtype(0).isString() || (call.dtype(0).isBool() && call.s("mode") != "nearest"))
+    return call.unsupported("is not defined on " + call.dtype(0).str());
   Expr in = call.shape(0)[size_t(axis)];
-  BEVEL_CHECK(context.require(logicalOr(in > intImm(0), eq(call.values(1)[0], intImm(0))), call, "an empty axis cannot be resized"));
+  BEVEL_CHECK(context.require(logicalOr(in > intImm(0), eq(call.values(1)[0], intImm(0))), call,
+                              "an empty axis cannot be resized"));
   Array<Expr> shape = call.shape(0);
   shape.set(size_t(axis), call.values(1)[0]);
   return tensorOf(call.dtype(0), shape);
@@ -44,7 +46,9 @@ struct Numbers {
 using N = Numbers;
 
 // Source coordinate of output position d.
-template <class E> E coordinate(const std::string& mode, const E& d, const E& in, const E& out, const E& scale, const E& start, const E& end) {
+template <class E>
+E coordinate(const std::string& mode, const E& d, const E& in, const E& out, const E& scale, const E& start,
+             const E& end) {
   auto c = [&](double v) { return N::of(d, v); };
   E width = scale * in; // may be fractional
   if (mode == "asymmetric") return N::div(d, scale);
@@ -73,7 +77,8 @@ template <class E> E weight(const std::string& mode, const E& t, double a) {
   auto c = [&](double v) { return N::of(t, v); };
   E x = N::abs(t);
   if (mode == "linear") return N::choose(x < c(1), c(1) - x, c(0));
-  E inner = ((c(a + 2) * x - c(a + 3)) * x) * x + c(1), outer = ((c(a) * x - c(5 * a)) * x + c(8 * a)) * x - c(4 * a);
+  E inner = ((c(a + 2) * x - c(a + 3)) * x) * x + c(1),
+    outer = ((c(a) * x - c(5 * a)) * x + c(8 * a)) * x - c(4 * a);
   return N::choose(x <= c(1), inner, N::choose(x < c(2), outer, c(0)));
 }
 
@@ -90,7 +95,8 @@ Result<Taps> tapsOf(const OpCall& call) {
   if (scale <= 0) {
     BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
     auto in = asConst(call.shape(0)[size_t(axis)]), out = asConst(call.values(1)[0]);
-    if (call.has(2) || !in || !out || *in == 0 || *out == 0) return call.unsupported("antialiasing with a scale that only the run knows");
+    if (call.has(2) || !in || !out || *in == 0 || *out == 0)
+      return call.unsupported("antialiasing with a scale that only the run knows");
     scale = double(*out) / double(*in);
   }
   t.stretch = std::min(scale, 1.0);
@@ -101,7 +107,9 @@ Result<Taps> tapsOf(const OpCall& call) {
   return t;
 }
 
-Expr f64(const Expr& e) { return castTo(DType::Float(64), e); }
+Expr f64(const Expr& e) {
+  return castTo(DType::Float(64), e);
+}
 
 Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -111,9 +119,12 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Taps taps, tapsOf(call));
   Expr n = x.shape()[a], out = call.values(1)[0];
   return TeTensors{te::compute(resultShape(call), "resize", [&](const Array<Var>& i) {
-    Expr scale = call.has(2) ? f64(in[2]({})) : call.f("scale") > 0 ? constantFloat(DType::Float(64), call.f("scale")) : fdiv(f64(out), f64(n));
+    Expr scale = call.has(2)           ? f64(in[2]({}))
+                 : call.f("scale") > 0 ? constantFloat(DType::Float(64), call.f("scale"))
+                                       : fdiv(f64(out), f64(n));
     Expr zero = constantFloat(DType::Float(64), 0);
-    Expr start = call.has(3) ? f64(in[3]({intImm(0)})) : zero, end = call.has(3) ? f64(in[3]({intImm(1)})) : zero;
+    Expr start = call.has(3) ? f64(in[3]({intImm(0)})) : zero,
+         end = call.has(3) ? f64(in[3]({intImm(1)})) : zero;
     Expr at = coordinate<Expr>(transform, f64(i[a]), f64(n), f64(out), scale, start, end);
     auto read = [&](const Expr& k) {
       Array<Expr> index = exprs(i);
@@ -121,12 +132,14 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
       return x(index);
     };
     Expr value;
-    if (mode == "nearest") value = read(castTo(kInt64, nearest<Expr>(call.s("nearest_mode"), at)));
+    if (mode == "nearest")
+      value = read(castTo(kInt64, nearest<Expr>(call.s("nearest_mode"), at)));
     else {
       Expr base = N::floor(at), ratio = at - base, total = zero, sum = zero, whole = castTo(kInt64, base);
       for (int64_t k = 0; k < taps.count; ++k) {
         Expr offset = constantFloat(DType::Float(64), double(taps.first + k));
-        Expr w = weight<Expr>(mode, (offset - ratio) * constantFloat(DType::Float(64), taps.stretch), call.f("cubic_coeff_a"));
+        Expr w = weight<Expr>(mode, (offset - ratio) * constantFloat(DType::Float(64), taps.stretch),
+                              call.f("cubic_coeff_a"));
         Expr position = whole + intImm(taps.first + k);
         if (call.i("exclude_outside")) w = select(logicalAnd(position >= intImm(0), position < n), w, zero);
         total = total + w;
@@ -136,7 +149,7 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
       value = castTo(x.dtype(), castTo(computeType(x.dtype()), normal ? sum : fdiv(sum, total)));
     }
     if (transform != "tf_crop_and_resize") return value;
-    Expr outside = logicalOr(at < zero, at > f64(n - 1));
+    Expr outside = logicalOr(at<zero, at> f64(n - 1));
     return select(outside, constantFloat(x.dtype(), call.f("extrapolation_value")), value);
   })};
 }
@@ -149,18 +162,25 @@ Result<HostTensors> resizeEval(const OpCall& call, const HostTensors& in) {
   int64_t n = shape[size_t(axis)], out = (*call.constValues(1))[0], k = 0;
   shape[size_t(axis)] = out;
   auto y = TensorObject::zeros(in[0]->dtype, shape);
-  double scale = call.has(2) ? in[2]->asDouble(0) : call.f("scale") > 0 ? call.f("scale") : double(out) / double(n);
+  double scale = call.has(2)           ? in[2]->asDouble(0)
+                 : call.f("scale") > 0 ? call.f("scale")
+                                       : double(out) / double(n);
   double start = call.has(3) ? in[3]->asDouble(0) : 0, end = call.has(3) ? in[3]->asDouble(1) : 0;
   forEachIndex(shape, [&](const Ints& i) {
-    double at = coordinate<double>(transform, double(i[size_t(axis)]), double(n), double(out), scale, start, end);
-    int64_t row = offsetOf(i, strides) - i[size_t(axis)] * strides[size_t(axis)], step = strides[size_t(axis)];
+    double at =
+        coordinate<double>(transform, double(i[size_t(axis)]), double(n), double(out), scale, start, end);
+    int64_t row = offsetOf(i, strides) - i[size_t(axis)] * strides[size_t(axis)],
+            step = strides[size_t(axis)];
     auto element = [&](double p) { return row + std::min(std::max<int64_t>(int64_t(p), 0), n - 1) * step; };
-    if (transform == "tf_crop_and_resize" && (at < 0 || at > double(n - 1))) y->setDouble(k++, call.f("extrapolation_value"));
-    else if (mode == "nearest") copyElement(*y, k++, *in[0], element(nearest<double>(call.s("nearest_mode"), at)));
+    if (transform == "tf_crop_and_resize" && (at < 0 || at > double(n - 1)))
+      y->setDouble(k++, call.f("extrapolation_value"));
+    else if (mode == "nearest")
+      copyElement(*y, k++, *in[0], element(nearest<double>(call.s("nearest_mode"), at)));
     else {
       double base = std::floor(at), total = 0, sum = 0;
       for (int64_t t = 0; t < taps.count; ++t) {
-        double p = base + double(taps.first + t), w = weight<double>(mode, (p - at) * taps.stretch, call.f("cubic_coeff_a"));
+        double p = base + double(taps.first + t),
+               w = weight<double>(mode, (p - at) * taps.stretch, call.f("cubic_coeff_a"));
         if (call.i("exclude_outside") && (p < 0 || p >= double(n))) continue;
         total += w;
         sum += w * in[0]->asDouble(element(p));
@@ -175,17 +195,28 @@ Result<HostTensors> resizeEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_resize(OpRegistry& r) {
-  r.add({.name = "image.resize_axis",
-         .doc = "Resamples one axis to an extent. scale: factor that the coordinates follow (input, else attribute, else extent / input\n"
-                "extent); roi: [start, end] for tf_crop_and_resize. ONNX Resize, Upsample.",
-         .inputs = {"x", {"extent", InputKind::kShape}, {"scale", InputKind::kOptional}, {"roi", InputKind::kOptional}},
-         .attrs = {intAttr("axis", -1), strAttr("mode", "nearest", "nearest, linear or cubic"), floatAttr("scale", 0),
-                   strAttr("coordinate_transformation_mode", "half_pixel"), strAttr("nearest_mode", "round_prefer_floor"),
-                   floatAttr("cubic_coeff_a", -0.75), intAttr("exclude_outside", 0), floatAttr("extrapolation_value", 0), intAttr("antialias", 0)},
-         .infer = resizeInfer, .compute = resizeCompute, .eval = resizeEval,
-         .tests = {"float32[2,3] shape(7) scale=2.5", "float32[2,4] shape(7) mode=linear", "float32[5] shape(3) mode=cubic exclude_outside=1",
-                   "float32[4] shape(7) mode=linear coordinate_transformation_mode=align_corners", "float32[8] shape(3) mode=linear antialias=1",
-                   "float32[3,4] shape(6) axis=0 coordinate_transformation_mode=asymmetric nearest_mode=floor", "uint8[4]:int9 shape(9)"}});
+  r.add(
+      {.name = "image.resize_axis",
+       .doc = "Resamples one axis to an extent. scale: factor that the coordinates follow (input, else "
+              "attribute, else extent / input\n"
+              "extent); roi: [start, end] for tf_crop_and_resize. ONNX Resize, Upsample.",
+       .inputs = {"x",
+                  {"extent", InputKind::kShape},
+                  {"scale", InputKind::kOptional},
+                  {"roi", InputKind::kOptional}},
+       .attrs = {intAttr("axis", -1), strAttr("mode", "nearest", "nearest, linear or cubic"),
+                 floatAttr("scale", 0), strAttr("coordinate_transformation_mode", "half_pixel"),
+                 strAttr("nearest_mode", "round_prefer_floor"), floatAttr("cubic_coeff_a", -0.75),
+                 intAttr("exclude_outside", 0), floatAttr("extrapolation_value", 0), intAttr("antialias", 0)},
+       .infer = resizeInfer,
+       .compute = resizeCompute,
+       .eval = resizeEval,
+       .tests = {"float32[2,3] shape(7) scale=2.5", "float32[2,4] shape(7) mode=linear",
+                 "float32[5] shape(3) mode=cubic exclude_outside=1",
+                 "float32[4] shape(7) mode=linear coordinate_transformation_mode=align_corners",
+                 "float32[8] shape(3) mode=linear antialias=1",
+                 "float32[3,4] shape(6) axis=0 coordinate_transformation_mode=asymmetric nearest_mode=floor",
+                 "uint8[4]:int9 shape(9)"}});
 }
 
 } // namespace bevel::ops

@@ -8,17 +8,21 @@ namespace bevel::ops {
 
 namespace {
 
-// ---- topk ------------------------------------------------------------------------------------------------------------
+// ---- topk
+// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> topkInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   if (call.values(1).size() != 1) return call.invalid("one k is expected");
-  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger()) return call.unsupported("is not defined on " + call.dtype(0).str());
+  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger())
+    return call.unsupported("is not defined on " + call.dtype(0).str());
   Expr k = call.values(1)[0];
-  BEVEL_CHECK(context.require(logicalAnd(k >= intImm(0), k <= call.shape(0)[size_t(axis)]), call, "k is out of range"));
+  BEVEL_CHECK(context.require(logicalAnd(k >= intImm(0), k <= call.shape(0)[size_t(axis)]), call,
+                              "k is out of range"));
   Array<Expr> shape = call.shape(0);
   shape.set(size_t(axis), k);
-  return Type(make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
+  return Type(
+      make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
 }
 
 // (v, i) comes before (w, k): a better value, or the same at a smaller index. NaN is larger than all.
@@ -57,8 +61,10 @@ Result<TeTensors> topkCompute(const OpCall& call, const TeTensors& in) {
   };
   Var i = var("candidate", kInt64);
   Expr lastAt = load(last, zero), bestAt = load(best, zero), none = intImm(-1);
-  Expr fresh = logicalOr(eq(lastAt, none), before(largest, element(max(lastAt, intImm(0))), max(lastAt, intImm(0)), element(i), i));
-  Expr wins = logicalOr(eq(bestAt, none), before(largest, element(i), i, element(max(bestAt, intImm(0))), max(bestAt, intImm(0))));
+  Expr fresh = logicalOr(eq(lastAt, none), before(largest, element(max(lastAt, intImm(0))),
+                                                  max(lastAt, intImm(0)), element(i), i));
+  Expr wins = logicalOr(eq(bestAt, none), before(largest, element(i), i, element(max(bestAt, intImm(0))),
+                                                 max(bestAt, intImm(0))));
   Stmt scan = forLoop(i, x.shape()[a], make<const IfNode>(logicalAnd(fresh, wins), store(best, i, zero)));
   Expr chosen = max(bestAt, intImm(0));
   Array<Expr> source = index;
@@ -102,7 +108,8 @@ Result<HostTensors> topkEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{values, indices};
 }
 
-// ---- nonzero ---------------------------------------------------------------------------------------------------------
+// ---- nonzero
+// ---------------------------------------------------------------------------------------------------------
 
 // The count comes from outside: it is read into a shape before.
 Result<Type> nonzeroInfer(const OpCall& call, InferContext&) {
@@ -115,7 +122,8 @@ Result<Type> nonzeroInfer(const OpCall& call, InferContext&) {
 Result<TeTensors> nonzeroCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   Expr n = call.values(1)[0];
-  Buffer out = buffer("nonzero", kInt64, {intImm(int64_t(x.rank())), n}), at = buffer("at", kInt64, {intImm(1)});
+  Buffer out = buffer("nonzero", kInt64, {intImm(int64_t(x.rank())), n}),
+         at = buffer("at", kInt64, {intImm(1)});
   Array<Expr> zero = {intImm(0)}, index;
   std::vector<Var> loops;
   for (size_t d = 0; d < x.rank(); ++d) {
@@ -126,7 +134,9 @@ Result<TeTensors> nonzeroCompute(const OpCall& call, const TeTensors& in) {
   std::vector<Stmt> stores;
   for (size_t d = 0; d < x.rank(); ++d) stores.push_back(store(out, loops[d], {intImm(int64_t(d)), here}));
   stores.push_back(store(at, here + 1, zero));
-  Expr set = x.dtype().isBool() ? value : ne(castTo(computeType(x.dtype()), value), constant(computeType(x.dtype()), 0));
+  Expr set = x.dtype().isBool()
+                 ? value
+                 : ne(castTo(computeType(x.dtype()), value), constant(computeType(x.dtype()), 0));
   Stmt body = make<const IfNode>(logicalAnd(set, here < n), seq(stores));
   for (size_t d = x.rank(); d-- > 0;) body = forLoop(loops[d], x.shape()[d], body);
   body = make<const AllocNode>(at, seq({store(at, intImm(0), zero), body}));
@@ -148,7 +158,8 @@ Result<HostTensors> nonzeroEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
-// ---- bitcast ---------------------------------------------------------------------------------------------------------
+// ---- bitcast
+// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
   DType t = call.dtypeAttr("dtype");
@@ -171,16 +182,34 @@ Result<HostTensors> bitcastEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_selection(OpRegistry& r) {
-  r.add({.name = "topk", .doc = "The k largest (or smallest) elements along an axis in order, and their int64 indices; ties by smaller index. ONNX TopK.",
-         .inputs = {"x", {"k", InputKind::kShape}}, .attrs = {intAttr("axis", -1), intAttr("largest", 1)}, .infer = topkInfer,
-         .compute = topkCompute, .eval = topkEval,
-         .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0", "float32[9]:special shape(9)", "float32[3] shape(0)"}});
-  r.add({.name = "nonzero", .doc = "Positions of the elements that are not zero, in order: [rank, count]; their count is given. ONNX NonZero.",
-         .inputs = {"x", {"count", InputKind::kShape}}, .infer = nonzeroInfer, .compute = nonzeroCompute, .eval = nonzeroEval,
+  r.add(
+      {.name = "topk",
+       .doc = "The k largest (or smallest) elements along an axis in order, and their int64 indices; ties by "
+              "smaller index. ONNX TopK.",
+       .inputs = {"x", {"k", InputKind::kShape}},
+       .attrs = {intAttr("axis", -1), intAttr("largest", 1)},
+       .infer = topkInfer,
+       .compute = topkCompute,
+       .eval = topkEval,
+       .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0",
+                 "float32[9]:special shape(9)", "float32[3] shape(0)"}});
+  r.add({.name = "nonzero",
+         .doc = "Positions of the elements that are not zero, in order: [rank, count]; their count is given. "
+                "ONNX NonZero.",
+         .inputs = {"x", {"count", InputKind::kShape}},
+         .infer = nonzeroInfer,
+         .compute = nonzeroCompute,
+         .eval = nonzeroEval,
          .tests = {"float32[2,3]:pos shape(6)", "float32[0] shape(0)", "int32[4]:pos shape(4)"}});
-  r.add({.name = "bitcast", .doc = "The same bits as another dtype of the same width. ONNX BitCast.", .inputs = {"x"},
-         .attrs = {required(dtypeAttr("dtype"))}, .infer = bitcastInfer, .compute = bitcastCompute, .eval = bitcastEval,
-         .layout = LayoutKind::kAny, .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8"}});
+  r.add({.name = "bitcast",
+         .doc = "The same bits as another dtype of the same width. ONNX BitCast.",
+         .inputs = {"x"},
+         .attrs = {required(dtypeAttr("dtype"))},
+         .infer = bitcastInfer,
+         .compute = bitcastCompute,
+         .eval = bitcastEval,
+         .layout = LayoutKind::kAny,
+         .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8"}});
 }
 
 } // namespace bevel::ops

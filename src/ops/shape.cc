@@ -2,7 +2,8 @@
 //
 //   reshape [n, 6, 4] → [n, 3, 8]:   out[a, b, c] = x[a, (b*8 + c) // 4, (b*8 + c) % 4]
 //
-// Input and output dimensions are matched in groups of equal product, so untouched dimensions keep plain indices.
+// Input and output dimensions are matched in groups of equal product, so untouched dimensions keep plain
+// indices.
 #include "ops/common.h"
 
 #include <cstring>
@@ -11,7 +12,8 @@ namespace bevel::ops {
 
 namespace {
 
-// ---- reshape ---------------------------------------------------------------------------------------------------------
+// ---- reshape
+// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> reshapeInfer(const OpCall& call, InferContext& context) {
   Analyzer& an = context.analyzer;
@@ -23,15 +25,19 @@ Result<Type> reshapeInfer(const OpCall& call, InferContext& context) {
     if (c && *c == -1) {
       if (unknown >= 0) return call.invalid("more than one dimension is -1");
       unknown = int64_t(i);
-    } else if (c && *c < 0) return call.invalid(fmt::format("dimension {} is negative", *c));
-    else rest = rest * shape[i];
+    } else if (c && *c < 0)
+      return call.invalid(fmt::format("dimension {} is negative", *c));
+    else
+      rest = rest * shape[i];
   }
   rest = asConst(rest) ? rest : an.simplify(rest);
   if (unknown >= 0) {
     auto ct = asConst(total), cr = asConst(rest);
     if (cr && *cr == 0) return call.invalid("a dimension of -1 beside a dimension of 0");
     if (ct && cr && *ct % *cr != 0) return call.invalid(fmt::format("{} elements do not fit the shape", *ct));
-    if (!cr || !ct) BEVEL_CHECK(context.require(eq(floormod(total, rest), intImm(0)), call, "the elements do not fit the shape"));
+    if (!cr || !ct)
+      BEVEL_CHECK(
+          context.require(eq(floormod(total, rest), intImm(0)), call, "the elements do not fit the shape"));
     shape.set(size_t(unknown), an.simplify(floordiv(total, rest)));
   } else if (!provedEqual(an, total, rest)) {
     auto ct = asConst(total), cr = asConst(rest);
@@ -42,8 +48,8 @@ Result<Type> reshapeInfer(const OpCall& call, InferContext& context) {
 }
 
 // Indices into `from` of the element at `index` of `to`, dims [i0, i1) and [j0, j1) of equal product.
-void mapGroup(const Array<Expr>& from, const Array<Expr>& to, const Array<Var>& index, size_t i0, size_t i1, size_t j0, size_t j1,
-              Array<Expr>& out, Analyzer& an) {
+void mapGroup(const Array<Expr>& from, const Array<Expr>& to, const Array<Var>& index, size_t i0, size_t i1,
+              size_t j0, size_t j1, Array<Expr>& out, Analyzer& an) {
   // Dimensions of one need no arithmetic.
   std::vector<size_t> rows, columns;
   for (size_t i = i0; i < i1; ++i)
@@ -51,7 +57,8 @@ void mapGroup(const Array<Expr>& from, const Array<Expr>& to, const Array<Var>& 
   for (size_t j = j0; j < j1; ++j)
     if (!isConst(to[j], 1)) columns.push_back(j);
   std::vector<Expr> values(i1 - i0, intImm(0));
-  if (rows.size() == 1 && columns.size() == 1) values[rows[0] - i0] = index[columns[0]];
+  if (rows.size() == 1 && columns.size() == 1)
+    values[rows[0] - i0] = index[columns[0]];
   else if (!rows.empty()) {
     Expr flat = intImm(0);
     for (size_t j : columns) flat = flat * to[j] + Expr(index[j]);
@@ -76,9 +83,13 @@ Array<Expr> reshapeIndex(const Array<Expr>& from, const Array<Expr>& to, const A
     Expr p = i < from.size() ? from[i++] : intImm(1), q = j < to.size() ? to[j++] : intImm(1);
     while (!provedEqual(an, p, q) && (i < from.size() || j < to.size())) {
       auto cp = asConst(p), cq = asConst(q);
-      bool left = i < from.size() && (j >= to.size() || (cp && cq ? *cp < *cq : cp.has_value() || (!cq && from.size() - i >= to.size() - j)));
-      if (left) p = an.simplify(p * from[i++]);
-      else q = an.simplify(q * to[j++]);
+      bool left = i < from.size() &&
+                  (j >= to.size() ||
+                   (cp && cq ? *cp < *cq : cp.has_value() || (!cq && from.size() - i >= to.size() - j)));
+      if (left)
+        p = an.simplify(p * from[i++]);
+      else
+        q = an.simplify(q * to[j++]);
     }
     mapGroup(from, to, index, i0, i, j0, j, out, an);
   }
@@ -87,13 +98,16 @@ Array<Expr> reshapeIndex(const Array<Expr>& from, const Array<Expr>& to, const A
 
 Result<TeTensors> reshapeCompute(const OpCall& call, const TeTensors& in) {
   Array<Expr> to = resultShape(call), from = in[0].shape();
-  return TeTensors{te::compute(to, "reshape", [&](const Array<Var>& i) { return in[0](reshapeIndex(from, to, i)); })};
+  return TeTensors{
+      te::compute(to, "reshape", [&](const Array<Var>& i) { return in[0](reshapeIndex(from, to, i)); })};
 }
 
 Ref<TensorObject> withShape(const Tensor& x, const Ints& shape) {
   auto y = TensorObject::zeros(x->dtype, shape);
-  if (x->dtype.isString()) y->strings = x->strings;
-  else if (x->size()) std::memcpy(y->mutableBytes(), x->bytes(), size_t(x->byteSize()));
+  if (x->dtype.isString())
+    y->strings = x->strings;
+  else if (x->size())
+    std::memcpy(y->mutableBytes(), x->bytes(), size_t(x->byteSize()));
   return y;
 }
 
@@ -101,7 +115,8 @@ Result<HostTensors> reshapeEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{withShape(in[0], hostShape(call))};
 }
 
-// ---- expand_dims, squeeze --------------------------------------------------------------------------------------------
+// ---- expand_dims, squeeze
+// --------------------------------------------------------------------------------------------
 
 Result<Type> expandDimsInfer(const OpCall& call, InferContext&) {
   Ints axes = call.ints("axis");
@@ -109,8 +124,10 @@ Result<Type> expandDimsInfer(const OpCall& call, InferContext&) {
   BEVEL_TRY(Ints sorted, normalizeAxes(call, axes, rank));
   Array<Expr> shape;
   for (size_t i = 0, k = 0, a = 0; i < rank; ++i)
-    if (a < sorted.size() && sorted[a] == int64_t(i)) shape.push_back(intImm(1)), ++a;
-    else shape.push_back(call.shape(0)[k++]);
+    if (a < sorted.size() && sorted[a] == int64_t(i))
+      shape.push_back(intImm(1)), ++a;
+    else
+      shape.push_back(call.shape(0)[k++]);
   return tensorOf(call.dtype(0), shape);
 }
 
@@ -129,9 +146,11 @@ Result<Type> squeezeInfer(const OpCall& call, InferContext& context) {
     const Expr& d = call.shape(0)[i];
     if (a < axes.size() && axes[a] == int64_t(i)) {
       ++a;
-      if (auto c = asConst(d); c && *c != 1) return call.invalid(fmt::format("axis {} has {} elements, not 1", i, *c));
+      if (auto c = asConst(d); c && *c != 1)
+        return call.invalid(fmt::format("axis {} has {} elements, not 1", i, *c));
       BEVEL_CHECK(context.require(eq(d, intImm(1)), call, "a squeezed axis does not have one element"));
-    } else shape.push_back(d);
+    } else
+      shape.push_back(d);
   }
   return tensorOf(call.dtype(0), shape);
 }
@@ -142,8 +161,10 @@ Result<TeTensors> expandDimsCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{te::compute(to, "expand_dims", [&](const Array<Var>& i) {
     Array<Expr> index;
     for (size_t d = 0, a = 0; d < to.size(); ++d)
-      if (a < axes.size() && axes[a] == int64_t(d)) ++a;
-      else index.push_back(i[d]);
+      if (a < axes.size() && axes[a] == int64_t(d))
+        ++a;
+      else
+        index.push_back(i[d]);
     return in[0](index);
   })};
 }
@@ -153,13 +174,16 @@ Result<TeTensors> squeezeCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{te::compute(resultShape(call), "squeeze", [&](const Array<Var>& i) {
     Array<Expr> index;
     for (size_t d = 0, a = 0, k = 0; d < call.rank(0); ++d)
-      if (a < axes.size() && axes[a] == int64_t(d)) index.push_back(intImm(0)), ++a;
-      else index.push_back(i[k++]);
+      if (a < axes.size() && axes[a] == int64_t(d))
+        index.push_back(intImm(0)), ++a;
+      else
+        index.push_back(i[k++]);
     return in[0](index);
   })};
 }
 
-// ---- permute_dims ----------------------------------------------------------------------------------------------------
+// ---- permute_dims
+// ----------------------------------------------------------------------------------------------------
 
 Result<Ints> permutation(const OpCall& call) {
   size_t rank = call.rank(0);
@@ -200,7 +224,8 @@ Result<HostTensors> permuteEval(const OpCall& call, const HostTensors& in) {
   })};
 }
 
-// ---- broadcast_to ----------------------------------------------------------------------------------------------------
+// ---- broadcast_to
+// ----------------------------------------------------------------------------------------------------
 
 Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>&from = call.shape(0), &to = call.values(1);
@@ -209,7 +234,8 @@ Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
     if (isConst(from[i], 1) || provedEqual(context.analyzer, from[i], to[o + i])) continue;
     auto a = asConst(from[i]), b = asConst(to[o + i]);
     if (a && b) return call.invalid(fmt::format("dimension {} cannot be broadcast to {}", *a, *b));
-    BEVEL_CHECK(context.require(logicalOr(eq(from[i], to[o + i]), eq(from[i], intImm(1))), call, "a dimension cannot be broadcast"));
+    BEVEL_CHECK(context.require(logicalOr(eq(from[i], to[o + i]), eq(from[i], intImm(1))), call,
+                                "a dimension cannot be broadcast"));
   }
   for (const Expr& d : to)
     if (auto c = asConst(d); c && *c < 0) return call.invalid("a dimension is negative");
@@ -217,13 +243,16 @@ Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
 }
 Result<TeTensors> broadcastToCompute(const OpCall& call, const TeTensors& in) {
   Array<Expr> to = resultShape(call);
-  return TeTensors{te::compute(to, "broadcast_to", [&](const Array<Var>& i) { return readBroadcast(in[0], to, i); })};
+  return TeTensors{
+      te::compute(to, "broadcast_to", [&](const Array<Var>& i) { return readBroadcast(in[0], to, i); })};
 }
 Result<HostTensors> broadcastToEval(const OpCall& call, const HostTensors& in) {
-  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) { return broadcastOffset(in[0]->shape, i); })};
+  return HostTensors{
+      gatherHost(in[0], hostShape(call), [&](const Ints& i) { return broadcastOffset(in[0]->shape, i); })};
 }
 
-// ---- shapes and tensors ----------------------------------------------------------------------------------------------
+// ---- shapes and tensors
+// ----------------------------------------------------------------------------------------------
 
 Result<Type> shapeToTensorInfer(const OpCall& call, InferContext&) {
   return tensorOf(kInt64, dims({int64_t(call.values(0).size())}));
@@ -232,7 +261,8 @@ Result<TeTensors> shapeToTensorCompute(const OpCall& call, const TeTensors&) {
   const Array<Expr>& values = call.values(0);
   return TeTensors{te::compute(resultShape(call), "shape_to_tensor", [&](const Array<Var>& i) {
     Expr e = values.empty() ? intImm(0) : castTo(kInt64, values.back());
-    for (size_t k = values.size(); k-- > 1;) e = select(i[0] < intImm(int64_t(k)), castTo(kInt64, values[k - 1]), e);
+    for (size_t k = values.size(); k-- > 1;)
+      e = select(i[0] < intImm(int64_t(k)), castTo(kInt64, values[k - 1]), e);
     return e;
   })};
 }
@@ -249,26 +279,59 @@ Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
 } // namespace
 
 void register_shape(OpRegistry& r) {
-  r.add({.name = "reshape", .doc = "The elements in row-major order under another shape; one dimension may be -1. ONNX Reshape.",
-         .inputs = {"x", {"shape", InputKind::kShape}}, .infer = reshapeInfer, .compute = reshapeCompute, .eval = reshapeEval, .view = true,
-         .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)", "float32[0,3] shape(3,0)",
-                   "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
-  r.add({.name = "expand_dims", .doc = "Axes of one element are inserted. ONNX Unsqueeze.", .inputs = {"x"},
-         .attrs = {required(intsAttr("axis"))}, .infer = expandDimsInfer, .compute = expandDimsCompute, .eval = reshapeEval,
+  r.add({.name = "reshape",
+         .doc = "The elements in row-major order under another shape; one dimension may be -1. ONNX Reshape.",
+         .inputs = {"x", {"shape", InputKind::kShape}},
+         .infer = reshapeInfer,
+         .compute = reshapeCompute,
+         .eval = reshapeEval,
+         .view = true,
+         .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)",
+                   "float32[0,3] shape(3,0)", "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
+  r.add({.name = "expand_dims",
+         .doc = "Axes of one element are inserted. ONNX Unsqueeze.",
+         .inputs = {"x"},
+         .attrs = {required(intsAttr("axis"))},
+         .infer = expandDimsInfer,
+         .compute = expandDimsCompute,
+         .eval = reshapeEval,
          .tests = {"float32[2,3] axis=[0,-1]", "float32[] axis=[0]"}});
-  r.add({.name = "squeeze", .doc = "Axes of one element are removed: those named, else all. ONNX Squeeze.", .inputs = {"x"},
-         .attrs = {intsAttr("axis")}, .infer = squeezeInfer, .compute = squeezeCompute, .eval = reshapeEval,
+  r.add({.name = "squeeze",
+         .doc = "Axes of one element are removed: those named, else all. ONNX Squeeze.",
+         .inputs = {"x"},
+         .attrs = {intsAttr("axis")},
+         .infer = squeezeInfer,
+         .compute = squeezeCompute,
+         .eval = reshapeEval,
          .tests = {"float32[1,3,1]", "float32[1,3,1] axis=[-1]"}});
-  r.add({.name = "permute_dims", .doc = "Axes in another order; reversed by default. ONNX Transpose.", .inputs = {"x"},
-         .attrs = {intsAttr("axes")}, .infer = permuteInfer, .compute = permuteCompute, .eval = permuteEval,
+  r.add({.name = "permute_dims",
+         .doc = "Axes in another order; reversed by default. ONNX Transpose.",
+         .inputs = {"x"},
+         .attrs = {intsAttr("axes")},
+         .infer = permuteInfer,
+         .compute = permuteCompute,
+         .eval = permuteEval,
          .tests = {"float32[2,3,4]", "float32[2,3,4] axes=[1,2,0]", "float32[5,7] axes=[-1,0]"}});
-  r.add({.name = "broadcast_to", .doc = "Numpy broadcast to a shape. See ONNX Expand, whose target is broadcast with the input first.",
-         .inputs = {"x", {"shape", InputKind::kShape}}, .infer = broadcastToInfer, .compute = broadcastToCompute,
-         .eval = broadcastToEval, .tests = {"float32[3,1] shape(2,3,4)", "float32[] shape(2,0)"}});
-  r.add({.name = "shape_to_tensor", .doc = "The values of a shape as an int64 vector. ONNX Shape.", .inputs = {{"shape", InputKind::kShape}},
-         .infer = shapeToTensorInfer, .compute = shapeToTensorCompute, .eval = shapeToTensorEval, .tests = {"shape(3,5,7)", "shape()"}});
-  r.add({.name = "tensor_to_shape", .doc = "An int64 vector as a shape value; bind its elements by match_cast.", .inputs = {"x"},
-         .infer = tensorToShapeInfer, .packed = "vm.builtin.tensor_to_shape"});
+  r.add(
+      {.name = "broadcast_to",
+       .doc = "Numpy broadcast to a shape. See ONNX Expand, whose target is broadcast with the input first.",
+       .inputs = {"x", {"shape", InputKind::kShape}},
+       .infer = broadcastToInfer,
+       .compute = broadcastToCompute,
+       .eval = broadcastToEval,
+       .tests = {"float32[3,1] shape(2,3,4)", "float32[] shape(2,0)"}});
+  r.add({.name = "shape_to_tensor",
+         .doc = "The values of a shape as an int64 vector. ONNX Shape.",
+         .inputs = {{"shape", InputKind::kShape}},
+         .infer = shapeToTensorInfer,
+         .compute = shapeToTensorCompute,
+         .eval = shapeToTensorEval,
+         .tests = {"shape(3,5,7)", "shape()"}});
+  r.add({.name = "tensor_to_shape",
+         .doc = "An int64 vector as a shape value; bind its elements by match_cast.",
+         .inputs = {"x"},
+         .infer = tensorToShapeInfer,
+         .packed = "vm.builtin.tensor_to_shape"});
 }
 
 } // namespace bevel::ops

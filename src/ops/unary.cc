@@ -21,15 +21,29 @@ struct UnaryEntry {
   const char* test;
 };
 
-template <Intrin op> Expr intrin(const Expr& x) { return callIntrin(op, x); }
-double sign(double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }
-double sigmoidOf(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
-double roundEven(double x) { return std::nearbyint(x); }
-int64_t wrapNegate(int64_t x) { return int64_t(0 - uint64_t(x)); }
+template <Intrin op> Expr intrin(const Expr& x) {
+  return callIntrin(op, x);
+}
+double sign(double x) {
+  return std::isnan(x) ? x : double((x > 0) - (x < 0));
+}
+double sigmoidOf(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+double roundEven(double x) {
+  return std::nearbyint(x);
+}
+int64_t wrapNegate(int64_t x) {
+  return int64_t(0 - uint64_t(x));
+}
 
 // Integers have no fraction: rounding them is the identity.
-template <Intrin op> Expr rounding(const Expr& x) { return x->dtype.isFloat() ? callIntrin(op, x) : x; }
-int64_t same(int64_t x) { return x; }
+template <Intrin op> Expr rounding(const Expr& x) {
+  return x->dtype.isFloat() ? callIntrin(op, x) : x;
+}
+int64_t same(int64_t x) {
+  return x;
+}
 
 Expr signExpr(const Expr& x) {
   Expr zero = constant(x->dtype, 0), one = constant(x->dtype, 1);
@@ -37,48 +51,85 @@ Expr signExpr(const Expr& x) {
   Expr s = select(x > zero, one, select(x < zero, constant(x->dtype, -1), x)); // NaN and zeros stay
   return s;
 }
-Expr reciprocalExpr(const Expr& x) { return fdiv(real(x, 1), x); }
-Expr squareExpr(const Expr& x) { return x * x; }
+Expr reciprocalExpr(const Expr& x) {
+  return fdiv(real(x, 1), x);
+}
+Expr squareExpr(const Expr& x) {
+  return x * x;
+}
 
 const UnaryEntry kUnary[] = {
     {"negative", "Neg", "-x; integers wrap", Domain::kSigned, [](const Expr& x) { return negate(x); },
      [](double x) { return -x; }, wrapNegate, "float32[2,3]:special"},
-    {"abs", "Abs", "|x|; the smallest integer wraps", Domain::kNumeric, [](const Expr& x) { return x->dtype.isUInt() ? x : callIntrin(Intrin::kAbs, x); },
-     [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? wrapNegate(x) : x; }, "int32[5]:int9"},
+    {"abs", "Abs", "|x|; the smallest integer wraps", Domain::kNumeric,
+     [](const Expr& x) { return x->dtype.isUInt() ? x : callIntrin(Intrin::kAbs, x); },
+     [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? wrapNegate(x) : x; },
+     "int32[5]:int9"},
     {"sign", "Sign", "-1, 0 or 1; NaN stays", Domain::kNumeric, signExpr, sign,
      [](int64_t x) { return int64_t((x > 0) - (x < 0)); }, "float32[7]:special"},
-    {"exp", "Exp", "e^x", Domain::kFloat, intrin<Intrin::kExp>, [](double x) { return std::exp(x); }, nullptr, "float32[4,3]"},
-    {"exp2", "", "2^x", Domain::kFloat, intrin<Intrin::kExp2>, [](double x) { return std::exp2(x); }, nullptr, "float32[4,3]"},
-    {"expm1", "", "e^x - 1, exact near zero", Domain::kFloat, intrin<Intrin::kExpm1>, [](double x) { return std::expm1(x); }, nullptr, "float32[4,3]"},
-    {"log", "Log", "natural logarithm", Domain::kFloat, intrin<Intrin::kLog>, [](double x) { return std::log(x); }, nullptr, "float32[5]:pos"},
-    {"log2", "", "logarithm to base 2", Domain::kFloat, intrin<Intrin::kLog2>, [](double x) { return std::log2(x); }, nullptr, "float32[5]:pos"},
-    {"log10", "", "logarithm to base 10", Domain::kFloat, intrin<Intrin::kLog10>, [](double x) { return std::log10(x); }, nullptr, "float32[5]:pos"},
-    {"log1p", "", "log(1 + x), exact near zero", Domain::kFloat, intrin<Intrin::kLog1p>, [](double x) { return std::log1p(x); }, nullptr, "float32[5]:pos"},
-    {"sqrt", "Sqrt", "square root", Domain::kFloat, intrin<Intrin::kSqrt>, [](double x) { return std::sqrt(x); }, nullptr, "float32[5]:pos"},
-    {"rsqrt", "", "1 / square root", Domain::kFloat, intrin<Intrin::kRsqrt>, [](double x) { return 1 / std::sqrt(x); }, nullptr, "float32[5]:pos"},
-    {"reciprocal", "Reciprocal", "1 / x", Domain::kFloat, reciprocalExpr, [](double x) { return 1 / x; }, nullptr, "float32[5]:nonzero"},
-    {"square", "", "x * x", Domain::kNumeric, squareExpr, [](double x) { return x * x; }, [](int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }, "float32[5]"},
-    {"sin", "Sin", "sine", Domain::kFloat, intrin<Intrin::kSin>, [](double x) { return std::sin(x); }, nullptr, "float32[3,5]"},
-    {"cos", "Cos", "cosine", Domain::kFloat, intrin<Intrin::kCos>, [](double x) { return std::cos(x); }, nullptr, "float32[3,5]"},
-    {"tan", "Tan", "tangent", Domain::kFloat, intrin<Intrin::kTan>, [](double x) { return std::tan(x); }, nullptr, "float32[3,5]:unit"},
-    {"asin", "Asin", "arc sine", Domain::kFloat, intrin<Intrin::kAsin>, [](double x) { return std::asin(x); }, nullptr, "float32[3,5]:unit"},
-    {"acos", "Acos", "arc cosine", Domain::kFloat, intrin<Intrin::kAcos>, [](double x) { return std::acos(x); }, nullptr, "float32[3,5]:unit"},
-    {"atan", "Atan", "arc tangent", Domain::kFloat, intrin<Intrin::kAtan>, [](double x) { return std::atan(x); }, nullptr, "float32[3,5]"},
-    {"sinh", "Sinh", "hyperbolic sine", Domain::kFloat, intrin<Intrin::kSinh>, [](double x) { return std::sinh(x); }, nullptr, "float32[3,5]"},
-    {"cosh", "Cosh", "hyperbolic cosine", Domain::kFloat, intrin<Intrin::kCosh>, [](double x) { return std::cosh(x); }, nullptr, "float32[3,5]"},
-    {"tanh", "Tanh", "hyperbolic tangent", Domain::kFloat, intrin<Intrin::kTanh>, [](double x) { return std::tanh(x); }, nullptr, "float32[3,5]:special"},
-    {"asinh", "Asinh", "inverse hyperbolic sine", Domain::kFloat, intrin<Intrin::kAsinh>, [](double x) { return std::asinh(x); }, nullptr, "float32[3,5]"},
-    {"acosh", "Acosh", "inverse hyperbolic cosine", Domain::kFloat, intrin<Intrin::kAcosh>, [](double x) { return std::acosh(x); }, nullptr, "float32[3]:pos"},
-    {"atanh", "Atanh", "inverse hyperbolic tangent", Domain::kFloat, intrin<Intrin::kAtanh>, [](double x) { return std::atanh(x); }, nullptr, "float32[3]:unit"},
-    {"erf", "Erf", "error function", Domain::kFloat, intrin<Intrin::kErf>, [](double x) { return std::erf(x); }, nullptr, "float32[3,5]:special"},
-    {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Domain::kFloat, intrin<Intrin::kSigmoid>, sigmoidOf, nullptr, "float32[3,5]:special"},
-    {"floor", "Floor", "largest integer not above x", Domain::kNumeric, rounding<Intrin::kFloor>, [](double x) { return std::floor(x); }, same, "float32[7]"},
-    {"ceil", "Ceil", "smallest integer not below x", Domain::kNumeric, rounding<Intrin::kCeil>, [](double x) { return std::ceil(x); }, same, "float32[7]"},
-    {"round", "Round", "nearest integer, halves to even", Domain::kNumeric, rounding<Intrin::kNearbyInt>, roundEven, same, "float32[7]"},
-    {"trunc", "", "integer part", Domain::kNumeric, rounding<Intrin::kTrunc>, [](double x) { return std::trunc(x); }, same, "float32[7]"},
-    {"logical_not", "Not", "not x", Domain::kBool, [](const Expr& x) { return logicalNot(x); }, nullptr, [](int64_t x) { return int64_t(!x); }, "bool[7]"},
-    {"bitwise_not", "BitwiseNot", "all bits inverted", Domain::kInteger, [](const Expr& x) { return Expr(make<const UnaryNode>(UnaryOp::kBitNot, x)); },
-     nullptr, [](int64_t x) { return ~x; }, "int32[7]:int9"},
+    {"exp", "Exp", "e^x", Domain::kFloat, intrin<Intrin::kExp>, [](double x) { return std::exp(x); }, nullptr,
+     "float32[4,3]"},
+    {"exp2", "", "2^x", Domain::kFloat, intrin<Intrin::kExp2>, [](double x) { return std::exp2(x); }, nullptr,
+     "float32[4,3]"},
+    {"expm1", "", "e^x - 1, exact near zero", Domain::kFloat, intrin<Intrin::kExpm1>,
+     [](double x) { return std::expm1(x); }, nullptr, "float32[4,3]"},
+    {"log", "Log", "natural logarithm", Domain::kFloat, intrin<Intrin::kLog>,
+     [](double x) { return std::log(x); }, nullptr, "float32[5]:pos"},
+    {"log2", "", "logarithm to base 2", Domain::kFloat, intrin<Intrin::kLog2>,
+     [](double x) { return std::log2(x); }, nullptr, "float32[5]:pos"},
+    {"log10", "", "logarithm to base 10", Domain::kFloat, intrin<Intrin::kLog10>,
+     [](double x) { return std::log10(x); }, nullptr, "float32[5]:pos"},
+    {"log1p", "", "log(1 + x), exact near zero", Domain::kFloat, intrin<Intrin::kLog1p>,
+     [](double x) { return std::log1p(x); }, nullptr, "float32[5]:pos"},
+    {"sqrt", "Sqrt", "square root", Domain::kFloat, intrin<Intrin::kSqrt>,
+     [](double x) { return std::sqrt(x); }, nullptr, "float32[5]:pos"},
+    {"rsqrt", "", "1 / square root", Domain::kFloat, intrin<Intrin::kRsqrt>,
+     [](double x) { return 1 / std::sqrt(x); }, nullptr, "float32[5]:pos"},
+    {"reciprocal", "Reciprocal", "1 / x", Domain::kFloat, reciprocalExpr, [](double x) { return 1 / x; },
+     nullptr, "float32[5]:nonzero"},
+    {"square", "", "x * x", Domain::kNumeric, squareExpr, [](double x) { return x * x; },
+     [](int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }, "float32[5]"},
+    {"sin", "Sin", "sine", Domain::kFloat, intrin<Intrin::kSin>, [](double x) { return std::sin(x); },
+     nullptr, "float32[3,5]"},
+    {"cos", "Cos", "cosine", Domain::kFloat, intrin<Intrin::kCos>, [](double x) { return std::cos(x); },
+     nullptr, "float32[3,5]"},
+    {"tan", "Tan", "tangent", Domain::kFloat, intrin<Intrin::kTan>, [](double x) { return std::tan(x); },
+     nullptr, "float32[3,5]:unit"},
+    {"asin", "Asin", "arc sine", Domain::kFloat, intrin<Intrin::kAsin>, [](double x) { return std::asin(x); },
+     nullptr, "float32[3,5]:unit"},
+    {"acos", "Acos", "arc cosine", Domain::kFloat, intrin<Intrin::kAcos>,
+     [](double x) { return std::acos(x); }, nullptr, "float32[3,5]:unit"},
+    {"atan", "Atan", "arc tangent", Domain::kFloat, intrin<Intrin::kAtan>,
+     [](double x) { return std::atan(x); }, nullptr, "float32[3,5]"},
+    {"sinh", "Sinh", "hyperbolic sine", Domain::kFloat, intrin<Intrin::kSinh>,
+     [](double x) { return std::sinh(x); }, nullptr, "float32[3,5]"},
+    {"cosh", "Cosh", "hyperbolic cosine", Domain::kFloat, intrin<Intrin::kCosh>,
+     [](double x) { return std::cosh(x); }, nullptr, "float32[3,5]"},
+    {"tanh", "Tanh", "hyperbolic tangent", Domain::kFloat, intrin<Intrin::kTanh>,
+     [](double x) { return std::tanh(x); }, nullptr, "float32[3,5]:special"},
+    {"asinh", "Asinh", "inverse hyperbolic sine", Domain::kFloat, intrin<Intrin::kAsinh>,
+     [](double x) { return std::asinh(x); }, nullptr, "float32[3,5]"},
+    {"acosh", "Acosh", "inverse hyperbolic cosine", Domain::kFloat, intrin<Intrin::kAcosh>,
+     [](double x) { return std::acosh(x); }, nullptr, "float32[3]:pos"},
+    {"atanh", "Atanh", "inverse hyperbolic tangent", Domain::kFloat, intrin<Intrin::kAtanh>,
+     [](double x) { return std::atanh(x); }, nullptr, "float32[3]:unit"},
+    {"erf", "Erf", "error function", Domain::kFloat, intrin<Intrin::kErf>,
+     [](double x) { return std::erf(x); }, nullptr, "float32[3,5]:special"},
+    {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Domain::kFloat, intrin<Intrin::kSigmoid>, sigmoidOf, nullptr,
+     "float32[3,5]:special"},
+    {"floor", "Floor", "largest integer not above x", Domain::kNumeric, rounding<Intrin::kFloor>,
+     [](double x) { return std::floor(x); }, same, "float32[7]"},
+    {"ceil", "Ceil", "smallest integer not below x", Domain::kNumeric, rounding<Intrin::kCeil>,
+     [](double x) { return std::ceil(x); }, same, "float32[7]"},
+    {"round", "Round", "nearest integer, halves to even", Domain::kNumeric, rounding<Intrin::kNearbyInt>,
+     roundEven, same, "float32[7]"},
+    {"trunc", "", "integer part", Domain::kNumeric, rounding<Intrin::kTrunc>,
+     [](double x) { return std::trunc(x); }, same, "float32[7]"},
+    {"logical_not", "Not", "not x", Domain::kBool, [](const Expr& x) { return logicalNot(x); }, nullptr,
+     [](int64_t x) { return int64_t(!x); }, "bool[7]"},
+    {"bitwise_not", "BitwiseNot", "all bits inverted", Domain::kInteger,
+     [](const Expr& x) { return Expr(make<const UnaryNode>(UnaryOp::kBitNot, x)); }, nullptr,
+     [](int64_t x) { return ~x; }, "int32[7]:int9"},
 };
 
 const UnaryEntry& entryOf(const OpCall& call) {
@@ -89,11 +140,16 @@ const UnaryEntry& entryOf(const OpCall& call) {
 
 bool inDomain(Domain d, DType t) {
   switch (d) {
-  case Domain::kFloat: return t.isFloat();
-  case Domain::kNumeric: return t.isFloat() || t.isInteger();
-  case Domain::kSigned: return t.isFloat() || t.isInt() || t.isUInt();
-  case Domain::kBool: return t.isBool();
-  case Domain::kInteger: return t.isInteger();
+  case Domain::kFloat:
+    return t.isFloat();
+  case Domain::kNumeric:
+    return t.isFloat() || t.isInteger();
+  case Domain::kSigned:
+    return t.isFloat() || t.isInt() || t.isUInt();
+  case Domain::kBool:
+    return t.isBool();
+  case Domain::kInteger:
+    return t.isInteger();
   }
   return false;
 }
@@ -161,21 +217,43 @@ template <bool finite> Result<HostTensors> classifyEval(const OpCall&, const Hos
 
 void register_unary(OpRegistry& r) {
   for (const UnaryEntry& e : kUnary) {
-    Op op = {.name = e.name, .doc = fmt::format("{}. {}", e.doc, *e.onnx ? fmt::format("ONNX {}", e.onnx) : "numpy"),
-             .inputs = {"x"}, .infer = unaryInfer, .compute = unaryCompute, .eval = unaryEval, .layout = LayoutKind::kAny,
+    Op op = {.name = e.name,
+             .doc = fmt::format("{}. {}", e.doc, *e.onnx ? fmt::format("ONNX {}", e.onnx) : "numpy"),
+             .inputs = {"x"},
+             .infer = unaryInfer,
+             .compute = unaryCompute,
+             .eval = unaryEval,
+             .layout = LayoutKind::kAny,
              .tests = {e.test}};
     if (*e.onnx) op.onnx = {{e.onnx}};
     r.add(std::move(op));
   }
-  r.add({.name = "isnan", .doc = "Whether the element is NaN. ONNX IsNaN.", .inputs = {"x"}, .infer = classifyInfer,
-         .compute = classifyCompute<Intrin::kIsNan>, .eval = classifyEval<false>, .layout = LayoutKind::kAny,
-         .onnx = {{"IsNaN"}}, .tests = {"float32[9]:special"}});
-  r.add({.name = "isfinite", .doc = "Neither NaN nor infinite.", .inputs = {"x"}, .infer = classifyInfer,
-         .compute = classifyCompute<Intrin::kIsFinite>, .eval = classifyEval<true>, .layout = LayoutKind::kAny,
+  r.add({.name = "isnan",
+         .doc = "Whether the element is NaN. ONNX IsNaN.",
+         .inputs = {"x"},
+         .infer = classifyInfer,
+         .compute = classifyCompute<Intrin::kIsNan>,
+         .eval = classifyEval<false>,
+         .layout = LayoutKind::kAny,
+         .onnx = {{"IsNaN"}},
          .tests = {"float32[9]:special"}});
-  r.add({.name = "isinf", .doc = "Whether the element is an infinity of the chosen signs. ONNX IsInf.", .inputs = {"x"},
-         .attrs = {intAttr("detect_negative", 1), intAttr("detect_positive", 1)}, .infer = classifyInfer,
-         .compute = isinfCompute, .eval = isinfEval, .layout = LayoutKind::kAny, .onnx = {{"IsInf"}},
+  r.add({.name = "isfinite",
+         .doc = "Neither NaN nor infinite.",
+         .inputs = {"x"},
+         .infer = classifyInfer,
+         .compute = classifyCompute<Intrin::kIsFinite>,
+         .eval = classifyEval<true>,
+         .layout = LayoutKind::kAny,
+         .tests = {"float32[9]:special"}});
+  r.add({.name = "isinf",
+         .doc = "Whether the element is an infinity of the chosen signs. ONNX IsInf.",
+         .inputs = {"x"},
+         .attrs = {intAttr("detect_negative", 1), intAttr("detect_positive", 1)},
+         .infer = classifyInfer,
+         .compute = isinfCompute,
+         .eval = isinfEval,
+         .layout = LayoutKind::kAny,
+         .onnx = {{"IsInf"}},
          .tests = {"float32[9]:special", "float32[9]:special detect_negative=0"}});
 }
 

@@ -191,8 +191,9 @@ static Status checkEqual(Call& call) {
   BEVEL_RT_TRY(call.integer(1, &b));
   if (a == b) return BEVEL_OK;
   Value text = call.value(2);
-  return fail(BEVEL_ERROR_REFUSED, "%s: %lld is not %lld", text.string() ? text.string()->text.c_str() : "a check",
-              static_cast<long long>(a), static_cast<long long>(b));
+  return fail(BEVEL_ERROR_REFUSED, "%s: %lld is not %lld",
+              text.string() ? text.string()->text.c_str() : "a check", static_cast<long long>(a),
+              static_cast<long long>(b));
 }
 
 /// vm.fail(text)

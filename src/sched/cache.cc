@@ -20,7 +20,8 @@ Stmt copyNest(const Buffer& from, const Buffer& to, const Array<Range>& region, 
   Array<Range> element;
   for (size_t d = 0; d < region.size(); ++d) {
     DType dtype = from->shape[d]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), from->shape[d]), var("v" + std::to_string(d), dtype), IterType::kSpatial);
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), from->shape[d]),
+                                         var("v" + std::to_string(d), dtype), IterType::kSpatial);
     block->iters.push_back(iv);
     indices.push_back(iv->var);
     element.push_back(range(iv->var, constant(dtype, 1)));
@@ -32,7 +33,8 @@ Stmt copyNest(const Buffer& from, const Buffer& to, const Array<Range>& region, 
   return makeNest(Block(block), axes, true);
 }
 
-Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const Buffer& from, const Buffer& to) {
+Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const Buffer& from,
+               const Buffer& to) {
   return mapLeaves(root, [&](const Stmt& leaf) -> Stmt {
     auto* realize = leaf.as<BlockRealizeNode>();
     if (!realize) return leaf;
@@ -41,12 +43,14 @@ Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const B
   });
 }
 
-Result<std::vector<std::string>> consumerNames(const Schedule& sch, const ScopeInfo& info, const std::vector<BlockRV>& given, const Buffer& buffer) {
+Result<std::vector<std::string>> consumerNames(const Schedule& sch, const ScopeInfo& info,
+                                               const std::vector<BlockRV>& given, const Buffer& buffer) {
   std::vector<std::string> out;
   for (BlockRV b : given) {
     BEVEL_TRY(std::string name, sch.nameOf(b));
     int i = info.indexOf(name);
-    if (i < 0 || !reads(info.blocks[size_t(i)].block(), buffer->data)) return illegal("block " + name + " does not read buffer " + buffer->name);
+    if (i < 0 || !reads(info.blocks[size_t(i)].block(), buffer->data))
+      return illegal("block " + name + " does not read buffer " + buffer->name);
     out.push_back(name);
   }
   if (given.empty())

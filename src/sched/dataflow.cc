@@ -35,11 +35,13 @@ struct Toucher {
 
   void add(const BlockRealizeNode& realize) {
     VarMap values;
-    for (size_t i = 0; i < realize.values.size(); ++i) values[realize.block->iters[i]->var] = realize.values[i];
+    for (size_t i = 0; i < realize.values.size(); ++i)
+      values[realize.block->iters[i]->var] = realize.values[i];
     for (const BufferRegion& r : write ? realize.block->writes : realize.block->reads) {
       if (r->buffer->data != data) continue;
       Array<Range> region;
-      for (const Range& dim : r->region) region.push_back(range(substitute(dim->min, values), substitute(dim->extent, values)));
+      for (const Range& dim : r->region)
+        region.push_back(range(substitute(dim->min, values), substitute(dim->extent, values)));
       BufferRegion relaxed = relaxRegion(r->buffer, region, rangesOf(loops), {}, analyzer);
       result = result ? regionUnion(result, relaxed, analyzer) : relaxed;
     }
@@ -58,7 +60,9 @@ BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyz
   return toucher.result;
 }
 
-AxisRange wholeAxis(const IterVar& iv) { return {iv->domain->min, iv->domain->extent}; }
+AxisRange wholeAxis(const IterVar& iv) {
+  return {iv->domain->min, iv->domain->extent};
+}
 
 AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer) {
   DType dtype = iv->var->dtype;
@@ -106,7 +110,8 @@ Range undivided(const Expr& index, const Range& wanted, Expr& numerator) {
 }
 
 /// The interval of an axis in which `axis*scale + offset + [0, extent)` meets [lo, hi].
-bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, Analyzer& analyzer, IntSet& out) {
+bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, Analyzer& analyzer,
+              IntSet& out) {
   if (index.axis < 0 || index.scale <= 0) return false;
   auto width = asConst(analyzer.simplify(extent));
   if (!width) return false;
@@ -122,7 +127,8 @@ bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, A
 
 } // namespace
 
-std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites, Analyzer& analyzer) {
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites,
+                                 Analyzer& analyzer) {
   size_t n = block->iters.size();
   std::vector<IntSet> sets(n);
   std::vector<bool> solved(n, false), whole(n, false);
@@ -187,7 +193,9 @@ bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
   if (b->op == BinaryOp::kMax) return reaches(b->a, bound, analyzer) || reaches(b->b, bound, analyzer);
   auto* quotient = b->op == BinaryOp::kMul ? b->a.as<BinaryNode>() : nullptr;
   auto factor = b->op == BinaryOp::kMul ? asConst(b->b) : std::nullopt;
-  if (!quotient || quotient->op != BinaryOp::kFloorDiv || !factor || *factor <= 0 || asConst(quotient->b) != factor) return false;
+  if (!quotient || quotient->op != BinaryOp::kFloorDiv || !factor || *factor <= 0 ||
+      asConst(quotient->b) != factor)
+    return false;
   return analyzer.proveLessEqual(bound + (*factor - 1), quotient->a);
 }
 
@@ -195,7 +203,8 @@ bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
 
 namespace {
 
-/// Axes bound by dense mixed-radix sums of loops, kept inside their domains by conditions `value < extent` and no others.
+/// Axes bound by dense mixed-radix sums of loops, kept inside their domains by conditions `value < extent`
+/// and no others.
 bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
   const Block& block = realize->block;
   std::vector<PlainTerm> all;
@@ -204,7 +213,9 @@ bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, A
   for (size_t i = 0; i < block->iters.size(); ++i) {
     const Range& dom = block->iters[i]->domain;
     auto radix = mixedRadix(realize->values[i], loops);
-    if (!radix || !radix->dense || radix->offset != 0 || !isConst(dom->min, 0) || !plainTerms(realize->values[i], 1, all, offset)) return false;
+    if (!radix || !radix->dense || radix->offset != 0 || !isConst(dom->min, 0) ||
+        !plainTerms(realize->values[i], 1, all, offset))
+      return false;
     totals.push_back(radix->total);
   }
   std::vector<bool> clipped(totals.size(), false);
@@ -212,11 +223,14 @@ bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, A
     auto* b = c.as<BinaryNode>();
     bool own = false;
     for (size_t i = 0; b && b->op == BinaryOp::kLt && i < totals.size(); ++i)
-      if (same(b->b, block->iters[i]->domain->extent) && same(b->a, realize->values[i])) own = clipped[i] = true;
+      if (same(b->b, block->iters[i]->domain->extent) && same(b->a, realize->values[i]))
+        own = clipped[i] = true;
     if (!own) return false;
   }
   for (size_t i = 0; i < totals.size(); ++i)
-    if (!same(totals[i], block->iters[i]->domain->extent) && !(clipped[i] && reaches(totals[i], block->iters[i]->domain->extent, analyzer))) return false;
+    if (!same(totals[i], block->iters[i]->domain->extent) &&
+        !(clipped[i] && reaches(totals[i], block->iters[i]->domain->extent, analyzer)))
+      return false;
   return true;
 }
 
@@ -225,26 +239,33 @@ bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, A
 bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
   if (coversPlainly(realize, loops, analyzer)) return true;
   const Block& block = realize->block;
-  auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer, IterMapLevel::kSurjective);
+  auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer,
+                           IterMapLevel::kSurjective);
   if (!map) return false;
   for (size_t i = 0; i < block->iters.size(); ++i) {
     const Range& dom = block->iters[i]->domain;
-    if (!analyzer.proveEqual(map->indices[i].base, dom->min) || !reaches(map->extents[i], dom->extent, analyzer)) return false;
+    if (!analyzer.proveEqual(map->indices[i].base, dom->min) ||
+        !reaches(map->extents[i], dom->extent, analyzer))
+      return false;
   }
   return true;
 }
 
-bool coversDomain(const ScopeBlock& block, Analyzer& analyzer) { return coversDomain(block.realize, block.loops, analyzer); }
+bool coversDomain(const ScopeBlock& block, Analyzer& analyzer) {
+  return coversDomain(block.realize, block.loops, analyzer);
+}
 
 Status checkMovable(const Path& block, const Path& loop) {
   BEVEL_TRY(BlockRealize blockScope, scopeOf(block));
   BEVEL_TRY(BlockRealize loopScope, scopeOf(loop));
   if (blockScope->block->name != loopScope->block->name)
-    return illegal(quoted(*realizeAt(block)->block) + " and " + quoted(loopAt(loop)) + " are not in the same block");
+    return illegal(quoted(*realizeAt(block)->block) + " and " + quoted(loopAt(loop)) +
+                   " are not in the same block");
   std::vector<For> around = loop.loops();
   around.push_back(loopAt(loop));
   for (const For& l : block.loops())
-    if (l->var == loopAt(loop)->var) return illegal(quoted(*realizeAt(block)->block) + " is under " + quoted(l) + " already");
+    if (l->var == loopAt(loop)->var)
+      return illegal(quoted(*realizeAt(block)->block) + " is under " + quoted(l) + " already");
   for (const For& l : around)
     if (l->forKind == ForKind::kVectorized) return illegal(quoted(l) + " is vectorized");
   return {};
@@ -269,7 +290,8 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
     for (int w : writers) {
       const ScopeBlock& writer = info.blocks[size_t(w)];
       if (w > block)
-        return illegal("buffer " + r->buffer->name + ", which block " + self.name() + " reads, is written later by block " + writer.name());
+        return illegal("buffer " + r->buffer->name + ", which block " + self.name() +
+                       " reads, is written later by block " + writer.name());
       if (sharedLoops(writer.loops, self.loops) > 0)
         if (Status whole = checkCompleteOrReduction(info, w); !whole) return whole;
     }
@@ -279,8 +301,10 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
 
 std::vector<Stmt> itemsOf(const Stmt& body) {
   std::vector<Stmt> out;
-  if (auto* s = body.as<SeqNode>()) out.assign(s->stmts.begin(), s->stmts.end());
-  else out.push_back(body);
+  if (auto* s = body.as<SeqNode>())
+    out.assign(s->stmts.begin(), s->stmts.end());
+  else
+    out.push_back(body);
   return out;
 }
 

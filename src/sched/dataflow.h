@@ -1,18 +1,19 @@
-// Moving blocks: which part of a buffer a piece of program touches, which values of a block's axes make that part, and the loops
-// around a block that run through exactly those values. Serves compute_at, reverse_compute_at, inlining and caches.
+// Moving blocks: which part of a buffer a piece of program touches, which values of a block's axes make that
+// part, and the loops around a block that run through exactly those values. Serves compute_at,
+// reverse_compute_at, inlining and caches.
 #pragma once
 
 #include "sched/scope.h"
 
 namespace bevel {
 
-/// The region of a buffer that the blocks under a statement read or write (by their declared regions), over the variables defined
-/// outside of it: a box that contains it. Null when they do not. Conditions are not used: a tail counts as a whole tile, so that extents
-/// stay constant.
+/// The region of a buffer that the blocks under a statement read or write (by their declared regions), over
+/// the variables defined outside of it: a box that contains it. Null when they do not. Conditions are not
+/// used: a tail counts as a whole tile, so that extents stay constant.
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer);
 
-/// The values an axis takes in new loops: min + [0, extent), of which those outside the axis' domain are left out by a condition where
-/// `checkLow` or `checkHigh` is set.
+/// The values an axis takes in new loops: min + [0, extent), of which those outside the axis' domain are left
+/// out by a condition where `checkLow` or `checkHigh` is set.
 struct AxisRange {
   Expr min, extent;
   bool checkLow = false, checkHigh = false;
@@ -22,12 +23,14 @@ AxisRange wholeAxis(const IterVar& iv);
 /// An interval, clipped to the domain: provably wider ranges become the domain.
 AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer);
 
-/// For each axis, the values whose accesses (writes, or reads) of the buffers meet the regions; the whole domain where that is not
-/// solved for. Axes are solved from dimensions indexed by `axis * constant + offset`, or by that divided by a constant.
-std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites, Analyzer& analyzer);
+/// For each axis, the values whose accesses (writes, or reads) of the buffers meet the regions; the whole
+/// domain where that is not solved for. Axes are solved from dimensions indexed by `axis * constant +
+/// offset`, or by that divided by a constant.
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites,
+                                 Analyzer& analyzer);
 
-/// Loops through the axes' values around a realization of the block. Loops are named ax0, ax1, …; axes of extent one get no loop unless
-/// `preserveUnit`.
+/// Loops through the axes' values around a realization of the block. Loops are named ax0, ax1, …; axes of
+/// extent one get no loop unless `preserveUnit`.
 Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool preserveUnit);
 
 /// True when the executed instances of the block provably are all values of its axes.
@@ -44,14 +47,16 @@ struct AxisIndex {
 /// Nothing when the index has another form.
 std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyzer& analyzer);
 
-/// The block and the loop stand in one scope, the loop is not around the block yet, and no vector's lanes would run it.
+/// The block and the loop stand in one scope, the loop is not around the block yet, and no vector's lanes
+/// would run it.
 Status checkMovable(const Path& block, const Path& loop);
 
 /// The loops that two blocks share, outermost first.
 size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
 bool isUnder(const ScopeBlock& block, const Var& loop);
-/// Refuses when a buffer that the block reads may hold other values later (up to where a consumer stands): it has a writer after the
-/// block, or one that is not a whole block or reduction and shares a loop with the block.
+/// Refuses when a buffer that the block reads may hold other values later (up to where a consumer stands): it
+/// has a writer after the block, or one that is not a whole block or reduction and shares a loop with the
+/// block.
 Status checkStableInputs(const ScopeInfo& info, int block);
 
 /// Inserts a statement into a loop's or block's body before item `position` of its sequence.

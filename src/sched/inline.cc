@@ -23,14 +23,17 @@ Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& 
     int axis = -1;
     for (size_t i = 0; i < block.iters.size(); ++i)
       if (index == block.iters[i]->var) axis = int(i);
-    if (axis < 0 && !asConst(index)) return illegal("block " + block.name + " indexes a buffer not simply by its axes");
-    if (axis >= 0 && used[size_t(axis)]) return illegal("axis " + block.iters[size_t(axis)]->var->name + " indexes two dimensions");
+    if (axis < 0 && !asConst(index))
+      return illegal("block " + block.name + " indexes a buffer not simply by its axes");
+    if (axis >= 0 && used[size_t(axis)])
+      return illegal("axis " + block.iters[size_t(axis)]->var->name + " indexes two dimensions");
     if (axis >= 0) used[size_t(axis)] = true;
     out.push_back(axis);
   }
   for (size_t i = 0; i < block.iters.size(); ++i)
     if (!used[i] && !isConst(block.iters[i]->domain->extent, 1))
-      return illegal("axis " + block.iters[i]->var->name + " of block " + block.name + " does not index the buffer");
+      return illegal("axis " + block.iters[i]->var->name + " of block " + block.name +
+                     " does not index the buffer");
   return out;
 }
 
@@ -39,8 +42,10 @@ Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer) {
   walk(realize, [&](const NodeRef& n) {
     if (!status) return false;
     if (auto* l = n.as<LoadNode>(); l && l->buffer->data == buffer->data) {
-      bool vector = std::ranges::any_of(l->indices.raw(), [](const NodeRef& i) { return i.as<ExprNode>()->dtype.isVector(); });
-      if (vector || l->predicate) status = illegal("block " + realize->block->name + " reads vectors of buffer " + buffer->name);
+      bool vector = std::ranges::any_of(l->indices.raw(),
+                                        [](const NodeRef& i) { return i.as<ExprNode>()->dtype.isVector(); });
+      if (vector || l->predicate)
+        status = illegal("block " + realize->block->name + " reads vectors of buffer " + buffer->name);
     }
     if (auto* m = n.as<MatchBufferNode>(); m && m->source->buffer->data == buffer->data)
       status = illegal("block " + realize->block->name + " has a view of buffer " + buffer->name);
@@ -50,8 +55,8 @@ Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer) {
         auto* b = a.as<BufferNode>();
         auto* r = a.as<BufferRegionNode>();
         auto* load = c->op == Intrin::kAddressOf ? a.as<LoadNode>() : nullptr;
-        if ((var && var == buffer->data.get()) || (b && b->data == buffer->data) || (r && r->buffer->data == buffer->data) ||
-            (load && load->buffer->data == buffer->data))
+        if ((var && var == buffer->data.get()) || (b && b->data == buffer->data) ||
+            (r && r->buffer->data == buffer->data) || (load && load->buffer->data == buffer->data))
           status = illegal("block " + realize->block->name + " passes buffer " + buffer->name + " to a call");
       }
     return true;
@@ -59,12 +64,15 @@ Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer) {
   return status;
 }
 
-Stmt replaceReads(const Stmt& root, const Buffer& buffer, FunctionRef<Expr(const Array<Expr>& indices)> value) {
+Stmt replaceReads(const Stmt& root, const Buffer& buffer,
+                  FunctionRef<Expr(const Array<Expr>& indices)> value) {
   return cast<StmtNode>(rewrite(root, [&](const NodeRef& n) -> NodeRef {
     if (auto* l = n.as<LoadNode>(); l && l->buffer->data == buffer->data) return value(l->indices);
     auto* block = n.as<BlockNode>();
     if (!block) return n;
-    bool declared = std::ranges::any_of(block->reads.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == buffer->data; });
+    bool declared = std::ranges::any_of(block->reads.raw(), [&](const NodeRef& r) {
+      return r.as<BufferRegionNode>()->buffer->data == buffer->data;
+    });
     return declared ? NodeRef(withDetectedAccess(Block(block))) : n;
   }));
 }

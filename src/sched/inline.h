@@ -1,4 +1,5 @@
-// What compute_inline and reverse_compute_inline share: blocks that are one store, and reads replaced by expressions.
+// What compute_inline and reverse_compute_inline share: blocks that are one store, and reads replaced by
+// expressions.
 #pragma once
 
 #include "sched/scope.h"
@@ -7,12 +8,14 @@ namespace bevel {
 
 /// The store that is all of the block's body. Fails when the block does more.
 Result<Store> singleStore(const BlockNode& block);
-/// For each index, the spatial axis that it is, or -1 for the minimum of an axis-free dimension; fails unless all axes of more than one
-/// value occur exactly once.
+/// For each index, the spatial axis that it is, or -1 for the minimum of an axis-free dimension; fails unless
+/// all axes of more than one value occur exactly once.
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block);
 /// The realization reads the buffer by scalar loads only (no pointers, views or predicates).
 Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer);
-/// Replaces the loads of a buffer; blocks that change get their accesses detected anew (those allocating the buffer's scope excepted).
-Stmt replaceReads(const Stmt& root, const Buffer& buffer, FunctionRef<Expr(const Array<Expr>& indices)> value);
+/// Replaces the loads of a buffer; blocks that change get their accesses detected anew (those allocating the
+/// buffer's scope excepted).
+Stmt replaceReads(const Stmt& root, const Buffer& buffer,
+                  FunctionRef<Expr(const Array<Expr>& indices)> value);
 
 } // namespace bevel

@@ -19,8 +19,11 @@ Expr retypedExpr(const Expr& e, DType dtype, const std::unordered_map<Var, Var, 
     return it == vars.end() ? e : Expr(it->second);
   }
   if (auto* i = e.as<IntImmNode>()) return i->dtype.isInteger() ? constant(dtype, i->value) : e;
-  if (auto* b = e.as<BinaryNode>()) return binary(b->op, retypedExpr(b->a, dtype, vars), retypedExpr(b->b, dtype, vars));
-  return cast<ExprNode>(mapChildren(e, [&](const NodeRef& c) { return c.is<ExprNode>() ? NodeRef(retypedExpr(cast<ExprNode>(c), dtype, vars)) : c; }));
+  if (auto* b = e.as<BinaryNode>())
+    return binary(b->op, retypedExpr(b->a, dtype, vars), retypedExpr(b->b, dtype, vars));
+  return cast<ExprNode>(mapChildren(e, [&](const NodeRef& c) {
+    return c.is<ExprNode>() ? NodeRef(retypedExpr(cast<ExprNode>(c), dtype, vars)) : c;
+  }));
 }
 
 } // namespace
@@ -58,7 +61,8 @@ Result<Path> soleNest(const Path& path) {
   return top == path.ancestors.size() ? path : path.upTo(top);
 }
 
-Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, const Buffer& changed, const PaddedInverse& inverse, const Expr& padValue) {
+Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, const Buffer& changed,
+                          const PaddedInverse& inverse, const Expr& padValue) {
   const ScopeBlock& source = info.blocks[size_t(writer)];
   const Block& block = source.realize->block;
   BEVEL_CHECK(checkCompleteBlock(info, writer));
@@ -66,7 +70,8 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   BEVEL_TRY(std::vector<int> axisOf, indexAxes(store->indices, *block));
   Analyzer analyzer;
   bindShapeDims(f, analyzer);
-  if (!coversDomain(source, analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  if (!coversDomain(source, analyzer))
+    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
   auto out = mutableCopy(block);
   out->iters = {};
   VarMap newAxes, oldAxes;
@@ -74,7 +79,8 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   Array<Expr> at;
   for (size_t k = 0; k < changed->rank(); ++k) {
     DType dtype = changed->shape[k]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), changed->shape[k]), var("v" + std::to_string(k), dtype), IterType::kSpatial);
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), changed->shape[k]),
+                                         var("v" + std::to_string(k), dtype), IterType::kSpatial);
     out->iters.push_back(iv);
     axes.push_back(wholeAxis(iv));
     at.push_back(iv->var);
@@ -89,7 +95,8 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
       continue;
     }
     const IterVar& iv = block->iters[size_t(axisOf[d])];
-    if (!isConst(iv->domain->min, 0) || !analyzer.proveEqual(iv->domain->extent, size)) return illegal(quoted(*block) + " writes only part of the buffer");
+    if (!isConst(iv->domain->min, 0) || !analyzer.proveEqual(iv->domain->extent, size))
+      return illegal(quoted(*block) + " writes only part of the buffer");
     oldAxes[iv->var] = castTo(iv->var->dtype, analyzer.simplify(substitute(inverse.map.final[d], newAxes)));
   }
   Expr outside = analyzer.simplify(substitute(inverse.padding, newAxes));
@@ -98,7 +105,8 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   return makeNest(withDetectedAccess(Block(out)), axes, true);
 }
 
-Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, const std::vector<Var>& indices, const Expr& value) {
+Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, const std::vector<Var>& indices,
+              const Expr& value) {
   auto block = make<BlockNode>(freshBlockName(root, buffer->name + "_pad"));
   std::vector<AxisRange> axes;
   Array<Expr> at, values;
@@ -106,7 +114,8 @@ Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, con
   VarMap map;
   for (size_t d = 0; d < buffer->rank(); ++d) {
     DType dtype = buffer->shape[d]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), buffer->shape[d]), var("v" + std::to_string(d), dtype), IterType::kSpatial);
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), buffer->shape[d]),
+                                         var("v" + std::to_string(d), dtype), IterType::kSpatial);
     block->iters.push_back(iv);
     at.push_back(iv->var);
     element.push_back(range(iv->var, constant(dtype, 1)));
@@ -123,7 +132,8 @@ Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, con
   std::string holder;
   forEachStmt(root, [&](const Stmt& s) {
     auto* r = s.as<BlockRealizeNode>();
-    if (r && std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; }))
+    if (r && std::ranges::any_of(r->block->allocs.raw(),
+                                 [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; }))
       holder = r->block->name;
     return holder.empty();
   });

@@ -39,12 +39,16 @@ std::vector<Buffer> accessedOnlyIn(const For& loop, const Path& path) {
   return out;
 }
 
-/// The part of a dimension that one iteration of a loop touches: factor * loop + [0, factor), beside terms of outer loops.
+/// The part of a dimension that one iteration of a loop touches: factor * loop + [0, factor), beside terms of
+/// outer loops.
 struct Slab {
   int64_t factor = 0;
   std::vector<PlainTerm> outer;
   bool operator==(const Slab& o) const {
-    return factor == o.factor && std::ranges::equal(outer, o.outer, [](const PlainTerm& a, const PlainTerm& b) { return a.var == b.var && a.factor == b.factor; });
+    return factor == o.factor &&
+           std::ranges::equal(outer, o.outer, [](const PlainTerm& a, const PlainTerm& b) {
+             return a.var == b.var && a.factor == b.factor;
+           });
   }
 };
 
@@ -67,20 +71,24 @@ std::optional<Slab> slabOf(const Expr& value, const For& loop, const std::vector
     } else {
       auto extent = asConst((*at)->extent);
       int64_t span = 0;
-      if (!extent || *extent < 1 || __builtin_mul_overflow(*extent - 1, t.factor, &span) || __builtin_add_overflow(reach, span, &reach)) return std::nullopt;
+      if (!extent || *extent < 1 || __builtin_mul_overflow(*extent - 1, t.factor, &span) ||
+          __builtin_add_overflow(reach, span, &reach))
+        return std::nullopt;
     }
   }
   return out.factor > 0 ? std::optional<Slab>(out) : std::nullopt;
 }
 
 /// For each dimension of one access: its slab, where it has one.
-std::vector<std::optional<Slab>> slabsOf(const BufferRegion& region, const ScopeBlock& block, const For& loop) {
+std::vector<std::optional<Slab>> slabsOf(const BufferRegion& region, const ScopeBlock& block,
+                                         const For& loop) {
   std::vector<std::optional<Slab>> out;
   for (const Range& dim : region->region) {
     out.emplace_back();
     if (!isConst(dim->extent, 1)) continue;
     for (size_t i = 0; i < block.block().iters.size(); ++i)
-      if (dim->min == block.block().iters[i]->var) out.back() = slabOf(block.realize->values[i], loop, block.loops);
+      if (dim->min == block.block().iters[i]->var)
+        out.back() = slabOf(block.realize->values[i], loop, block.loops);
   }
   return out;
 }
@@ -117,11 +125,16 @@ bool isPlainlyIndependent(const For& loop, const Path& path) {
   int scope = path.scope();
   if (scope < 0) return false;
   ScopeInfo info(cast<BlockRealizeNode>(path.ancestors[size_t(scope)].node));
-  std::erase_if(info.blocks, [&](const ScopeBlock& b) { return std::ranges::none_of(b.loops, [&](const For& l) { return l->var == loop->var; }); });
+  std::erase_if(info.blocks, [&](const ScopeBlock& b) {
+    return std::ranges::none_of(b.loops, [&](const For& l) { return l->var == loop->var; });
+  });
   for (const ScopeBlock& b : info.blocks) {
     for (size_t i = 0; i < b.block().iters.size(); ++i)
-      if (b.block().iters[i]->type != IterType::kSpatial && usesVar(b.realize->values[i], loop->var)) return false;
-    if (b.block().writes.empty() || effectOf(b.block().body) > Effect::kReads || usesVar(b.block().body, loop->var)) return false;
+      if (b.block().iters[i]->type != IterType::kSpatial && usesVar(b.realize->values[i], loop->var))
+        return false;
+    if (b.block().writes.empty() || effectOf(b.block().body) > Effect::kReads ||
+        usesVar(b.block().body, loop->var))
+      return false;
     for (const BufferRegion& w : b.block().writes)
       if (!staysApart(info.blocks, w->buffer->data, loop)) return false;
   }

@@ -13,12 +13,15 @@ bool plainTerms(const Expr& e, int64_t scale, std::vector<PlainTerm>& terms, int
     return true;
   }
   int64_t product = 0;
-  if (auto c = asConst(e)) return !__builtin_mul_overflow(*c, scale, &product) && !__builtin_add_overflow(offset, product, &offset);
+  if (auto c = asConst(e))
+    return !__builtin_mul_overflow(*c, scale, &product) && !__builtin_add_overflow(offset, product, &offset);
   auto* b = e.as<BinaryNode>();
   if (!b) return false;
-  if (b->op == BinaryOp::kAdd) return plainTerms(b->a, scale, terms, offset) && plainTerms(b->b, scale, terms, offset);
+  if (b->op == BinaryOp::kAdd)
+    return plainTerms(b->a, scale, terms, offset) && plainTerms(b->b, scale, terms, offset);
   auto factor = asConst(b->b);
-  bool scaled = b->op == BinaryOp::kMul && factor && *factor > 0 && !__builtin_mul_overflow(scale, *factor, &product);
+  bool scaled =
+      b->op == BinaryOp::kMul && factor && *factor > 0 && !__builtin_mul_overflow(scale, *factor, &product);
   return scaled && plainTerms(b->a, product, terms, offset);
 }
 
@@ -34,14 +37,17 @@ std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& 
     if (loop == loops.end() || !isConst((*loop)->min, 0)) return std::nullopt;
     auto extent = asConst((*loop)->extent);
     if (extent == 1) continue;
-    if (last.as<IntImmNode>() == nullptr || terms[i].factor < reach) return std::nullopt; // after a symbolic extent, or overlapping
+    if (last.as<IntImmNode>() == nullptr || terms[i].factor < reach)
+      return std::nullopt; // after a symbolic extent, or overlapping
     out.dense = out.dense && terms[i].factor == reach;
     if (!extent) {
       last = (*loop)->extent * terms[i].factor;
       continue;
     }
     int64_t span = 0;
-    if (*extent < 1 || __builtin_mul_overflow(*extent - 1, terms[i].factor, &span) || __builtin_add_overflow(reach, span, &reach)) return std::nullopt;
+    if (*extent < 1 || __builtin_mul_overflow(*extent - 1, terms[i].factor, &span) ||
+        __builtin_add_overflow(reach, span, &reach))
+      return std::nullopt;
     last = constant(value->dtype, reach);
   }
   out.total = last;

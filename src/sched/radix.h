@@ -1,5 +1,5 @@
-// Axis values as sums of loop variables with constant factors: the common form of a binding, recognised without the general machinery of
-// arith/iter_map.h.
+// Axis values as sums of loop variables with constant factors: the common form of a binding, recognised
+// without the general machinery of arith/iter_map.h.
 #pragma once
 
 #include "ir/stmt.h"
@@ -13,18 +13,18 @@ struct PlainTerm {
   const VarNode* var;
   int64_t factor; // positive
 };
-/// Adds the terms of `scale * e`; false when e is not a sum of variables with positive constant factors plus a constant, or a variable is
-/// among the terms already.
+/// Adds the terms of `scale * e`; false when e is not a sum of variables with positive constant factors plus
+/// a constant, or a variable is among the terms already.
 bool plainTerms(const Expr& e, int64_t scale, std::vector<PlainTerm>& terms, int64_t& offset);
 
 /// A one-to-one sum: each factor is larger than all that the smaller ones reach.
 struct MixedRadix {
-  bool dense;     // takes every value of [offset, offset + total)
-  Expr total;     // of a dense one
+  bool dense; // takes every value of [offset, offset + total)
+  Expr total; // of a dense one
   int64_t offset;
 };
-/// Nothing when a variable is not one of the loops (each starting at 0, all but the one of the largest factor of constant extent), or the
-/// sum is not one to one.
+/// Nothing when a variable is not one of the loops (each starting at 0, all but the one of the largest factor
+/// of constant extent), or the sum is not one to one.
 std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& loops);
 
 } // namespace bevel

@@ -18,7 +18,8 @@ Error notBlockForm(const std::string& name, const std::string& why) {
 Status checkProgram(const std::string& name, const PrimFunc& f) {
   auto* root = f->body.as<BlockRealizeNode>();
   if (!root || !root->block->iters.empty())
-    return fail(notBlockForm(name, "its body is not one root block").help("write the body inside `with T.sblock(\"root\"):`"));
+    return fail(notBlockForm(name, "its body is not one root block")
+                    .help("write the body inside `with T.sblock(\"root\"):`"));
   std::unordered_set<std::string> names;
   std::unordered_set<Var, RefHash> vars;
   Status status;
@@ -32,7 +33,8 @@ Status checkProgram(const std::string& name, const PrimFunc& f) {
     const Block& block = cast<BlockRealizeNode>(s)->block;
     if (!names.insert(block->name).second)
       status = fail(notBlockForm(name, "block name " + block->name + " is used twice").at(s));
-    else if (block.get() != root->block.get()) status = checkBlockAccess(block);
+    else if (block.get() != root->block.get())
+      status = checkBlockAccess(block);
     return true;
   });
   return status;
@@ -58,7 +60,8 @@ Result<Schedule> Schedule::create(Module m, uint64_t seed) {
     if (m->names[i]->name == "main") sch.current_ = int32_t(sch.functions_.size());
     sch.functions_.push_back({m->names[i]->name, PrimFunc(f)});
   }
-  if (sch.functions_.empty()) return fail(ErrorCode::kInvalid, "the module has no tensor program to schedule");
+  if (sch.functions_.empty())
+    return fail(ErrorCode::kInvalid, "the module has no tensor program to schedule");
   sch.module_ = std::move(m);
   sch.random_ = seed;
   return sch;
@@ -71,7 +74,9 @@ Module Schedule::mod() const {
   return out;
 }
 
-std::string Schedule::show() const { return print(func()) + "\n" + trace_.str(); }
+std::string Schedule::show() const {
+  return print(func()) + "\n" + trace_.str();
+}
 
 Status Schedule::workOnFunction(std::string_view name) {
   for (size_t i = 0; i < functions_.size(); ++i)
@@ -81,7 +86,8 @@ Status Schedule::workOnFunction(std::string_view name) {
     }
   std::string known;
   for (const Function& f : functions_) known += (known.empty() ? "" : ", ") + f.name;
-  return fail(Error(ErrorCode::kInvalid, "there is no tensor program " + std::string(name)).note("there are: " + known));
+  return fail(Error(ErrorCode::kInvalid, "there is no tensor program " + std::string(name))
+                  .note("there are: " + known));
 }
 
 Result<const Schedule::Entry*> Schedule::entry(RV rv) const {
@@ -145,7 +151,8 @@ ExprRV Schedule::addValue(int64_t value) {
 void Schedule::renameBlock(const std::string& from, const std::string& to) {
   NodeRef name = str(to);
   for (Entry& e : entries_)
-    if (e.kind == RVKind::kBlock && e.func == current_ && cast<StringImmNode>(e.node)->value == from) e.node = name;
+    if (e.kind == RVKind::kBlock && e.func == current_ && cast<StringImmNode>(e.node)->value == from)
+      e.node = name;
 }
 
 uint64_t Schedule::nextRandom() {
@@ -163,8 +170,10 @@ Status Schedule::focus(const StepNode& step) {
     Status status;
     forEachRV(step.get(f), [&](RV rv) {
       auto e = entry(rv);
-      if (!e) status = fail(std::move(e.error()));
-      else if (rv.kind != RVKind::kExpr && func < 0) func = (*e)->func;
+      if (!e)
+        status = fail(std::move(e.error()));
+      else if (rv.kind != RVKind::kExpr && func < 0)
+        func = (*e)->func;
     });
     BEVEL_CHECK(std::move(status));
     if (func >= 0) {

@@ -8,8 +8,9 @@
 //     sch.func();            the program now
 //     sch.trace().str();     what was done, as text
 //
-// The program is immutable and every step replaces it by path copy; so copying a schedule is cheap, and a step that fails leaves
-// it unchanged. Handles stay valid while the loop or block they name survives. Not thread safe; copies are independent.
+// The program is immutable and every step replaces it by path copy; so copying a schedule is cheap, and a
+// step that fails leaves it unchanged. Handles stay valid while the loop or block they name survives. Not
+// thread safe; copies are independent.
 #pragma once
 
 #include "sched/trace.h"
@@ -18,8 +19,9 @@ namespace bevel {
 
 class Schedule {
 public:
-  /// A schedule of one tensor program; its name is its global_symbol, or "main". Fails (kInvalid) when it is not in block
-  /// form: the body must be the realization of one root block, block names and loop variables unique, declared accesses right.
+  /// A schedule of one tensor program; its name is its global_symbol, or "main". Fails (kInvalid) when it is
+  /// not in block form: the body must be the realization of one root block, block names and loop variables
+  /// unique, declared accesses right.
   static Result<Schedule> create(PrimFunc f, uint64_t seed = 0);
   /// All tensor programs of a module; works on "main", or the only one.
   static Result<Schedule> create(Module m, uint64_t seed = 0);
@@ -68,7 +70,8 @@ public:
   uint64_t nextRandom();
   const std::string& funcName() const { return functions_[size_t(current_)].name; }
   Status workOnFunction(std::string_view name);
-  /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then records the step.
+  /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then
+  /// records the step.
   Status execute(const Ref<StepNode>& step);
 
 private:

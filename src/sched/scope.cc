@@ -28,7 +28,8 @@ Result<BlockRealize> scopeOf(const Path& path) {
 
 Status checkPlainLoop(const For& loop) {
   if (loop->forKind != ForKind::kSerial)
-    return illegal(quoted(loop) + " is " + kForKindNames[int(loop->forKind)] + ": take it apart before making it so");
+    return illegal(quoted(loop) + " is " + kForKindNames[int(loop->forKind)] +
+                   ": take it apart before making it so");
   if (loop->annotations && !loop->annotations->keys.empty())
     return illegal(quoted(loop) + " has annotations: take it apart before adding them");
   return {};
@@ -48,7 +49,9 @@ void bindShapeDims(const PrimFunc& f, Analyzer& analyzer) {
   }
 }
 
-void bindLoop(const For& loop, Analyzer& analyzer) { analyzer.bind(loop->var, range(loop->min, loop->extent)); }
+void bindLoop(const For& loop, Analyzer& analyzer) {
+  analyzer.bind(loop->var, range(loop->min, loop->extent));
+}
 
 void bindLoops(const Path& path, Analyzer& analyzer) {
   for (const PathItem& item : path.ancestors) {
@@ -74,7 +77,8 @@ void collectBlocks(const Stmt& s, std::vector<For>& loops, std::vector<ScopeBloc
 }
 
 bool touches(const Array<BufferRegion>& regions, const Var& data) {
-  return std::ranges::any_of(regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
+  return std::ranges::any_of(
+      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
 }
 
 } // namespace
@@ -93,7 +97,9 @@ int ScopeInfo::indexOf(std::string_view block) const {
 bool reads(const BlockNode& block, const Var& data) {
   return touches(block.reads, data) || (block.init && touches(block.writes, data));
 }
-bool writes(const BlockNode& block, const Var& data) { return touches(block.writes, data); }
+bool writes(const BlockNode& block, const Var& data) {
+  return touches(block.writes, data);
+}
 
 std::vector<int> ScopeInfo::writers(const Var& data) const {
   std::vector<int> out;
@@ -126,7 +132,8 @@ Status soleWriter(const ScopeInfo& scope, int block) {
   for (const BufferRegion& w : scope.blocks[size_t(block)].block().writes)
     for (int other : scope.writers(w->buffer->data))
       if (other != block)
-        return illegal("block " + scope.blocks[size_t(other)].name() + " also writes buffer " + w->buffer->name);
+        return illegal("block " + scope.blocks[size_t(other)].name() + " also writes buffer " +
+                       w->buffer->name);
   return {};
 }
 
@@ -148,11 +155,16 @@ Status checkNoOverlap(const BlockNode& block) {
 
 } // namespace
 
-std::vector<int> ScopeInfo::producers(int block) const { return related(*this, block, true); }
-std::vector<int> ScopeInfo::consumers(int block) const { return related(*this, block, false); }
+std::vector<int> ScopeInfo::producers(int block) const {
+  return related(*this, block, true);
+}
+std::vector<int> ScopeInfo::consumers(int block) const {
+  return related(*this, block, false);
+}
 
 bool hasReduceAxes(const BlockNode& block) {
-  return std::ranges::any_of(block.iters.raw(), [](const NodeRef& iv) { return iv.as<IterVarNode>()->type != IterType::kSpatial; });
+  return std::ranges::any_of(
+      block.iters.raw(), [](const NodeRef& iv) { return iv.as<IterVarNode>()->type != IterType::kSpatial; });
 }
 
 Status checkCompleteBlock(const ScopeInfo& scope, int block) {
@@ -178,7 +190,8 @@ Status checkReductionBlock(const ScopeInfo& scope, int block) {
 }
 
 Status checkCompleteOrReduction(const ScopeInfo& scope, int block) {
-  return scope.blocks[size_t(block)].block().init ? checkReductionBlock(scope, block) : checkCompleteBlock(scope, block);
+  return scope.blocks[size_t(block)].block().init ? checkReductionBlock(scope, block)
+                                                  : checkCompleteBlock(scope, block);
 }
 
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {
@@ -190,25 +203,34 @@ Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {
   }
   const Array<BufferRegion>& list = arg.write ? block.writes : block.reads;
   if (arg.index < 0 || arg.index >= int64_t(list.size()))
-    return fail(ErrorCode::kUsage, "block " + block.name + (arg.write ? " writes " : " reads ") + std::to_string(list.size()) +
-                                       " buffers; there is no number " + std::to_string(arg.index));
+    return fail(ErrorCode::kUsage, "block " + block.name + (arg.write ? " writes " : " reads ") +
+                                       std::to_string(list.size()) + " buffers; there is no number " +
+                                       std::to_string(arg.index));
   return list[size_t(arg.index)]->buffer;
 }
 
 bool isParameter(const PrimFunc& f, const Buffer& buffer) {
-  return std::ranges::any_of(f->buffers.raw(), [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
+  return std::ranges::any_of(f->buffers.raw(),
+                             [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
 }
 
-std::string quoted(const BlockNode& block) { return "block " + block.name; }
-std::string quoted(const For& loop) { return "loop " + loop->var->name; }
+std::string quoted(const BlockNode& block) {
+  return "block " + block.name;
+}
+std::string quoted(const For& loop) {
+  return "loop " + loop->var->name;
+}
 
-Stmt withoutBlock(const Path& path) { return replaceAt(path, nullptr); }
+Stmt withoutBlock(const Path& path) {
+  return replaceAt(path, nullptr);
+}
 
 Stmt withoutAlloc(const Stmt& root, const Var& data) {
   Path holder;
   auto makes = [&](const Stmt& s) {
     auto* r = s.as<BlockRealizeNode>();
-    return r && std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) { return b.as<BufferNode>()->data == data; });
+    return r && std::ranges::any_of(r->block->allocs.raw(),
+                                    [&](const NodeRef& b) { return b.as<BufferNode>()->data == data; });
   };
   std::string name;
   forEachStmt(root, [&](const Stmt& s) {

@@ -1,23 +1,29 @@
-// What a step needs to know of the program around it: where its handles stand, what the blocks of a scope access, what is known
-// of the loops, and the properties of blocks that legality rests on.
+// What a step needs to know of the program around it: where its handles stand, what the blocks of a scope
+// access, what is known of the loops, and the properties of blocks that legality rests on.
 #pragma once
 
-#include "loop/passes/context.h"
 #include "arith/analyzer.h"
+#include "loop/passes/context.h"
 #include "sched/schedule.h"
 #include "sched/tree.h"
 
 namespace bevel {
 
 /// An illegal step, in the user's terms.
-inline tl::unexpected<Error> illegal(std::string message) { return fail(ErrorCode::kIllegal, std::move(message)); }
+inline tl::unexpected<Error> illegal(std::string message) {
+  return fail(ErrorCode::kIllegal, std::move(message));
+}
 
 /// Where the loop or block of a handle stands in the program worked on.
 Result<Path> locate(const Schedule& sch, LoopRV loop);
 Result<Path> locate(const Schedule& sch, BlockRV block);
 /// The target of a located path.
-inline For loopAt(const Path& path) { return cast<ForNode>(path.target); }
-inline BlockRealize realizeAt(const Path& path) { return cast<BlockRealizeNode>(path.target); }
+inline For loopAt(const Path& path) {
+  return cast<ForNode>(path.target);
+}
+inline BlockRealize realizeAt(const Path& path) {
+  return cast<BlockRealizeNode>(path.target);
+}
 /// The realization of the scope that the path's target stands in; fails for the root block.
 Result<BlockRealize> scopeOf(const Path& path);
 
@@ -59,8 +65,8 @@ bool reads(const BlockNode& block, const Var& data); // a block with init reads 
 bool writes(const BlockNode& block, const Var& data);
 
 /// What a step may rely on when it moves or repeats a block: run again it gives the same results.
-/// Complete: all axes spatial, writes what it does not read. Reduction: also reduce axes, with an init. Either is the only
-/// writer of its outputs in the scope.
+/// Complete: all axes spatial, writes what it does not read. Reduction: also reduce axes, with an init.
+/// Either is the only writer of its outputs in the scope.
 Status checkCompleteBlock(const ScopeInfo& scope, int block);
 Status checkReductionBlock(const ScopeInfo& scope, int block);
 Status checkCompleteOrReduction(const ScopeInfo& scope, int block);

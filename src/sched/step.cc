@@ -8,8 +8,8 @@
 namespace bevel {
 
 namespace steps {
-#define STEP(Struct, ...)                                                                                              \
-  struct Struct;                                                                                                       \
+#define STEP(Struct, ...)                                                                                    \
+  struct Struct;                                                                                             \
   template <> const StepInfo& info<Struct>();
 #include "sched/steps/steps.def"
 #undef STEP
@@ -56,8 +56,10 @@ Error argumentError(const StepNode& step, const std::string& text) {
   return Error(ErrorCode::kUsage, std::string(step.info->name) + ": " + text).note("usage: " + usage + ")");
 }
 
-Status setArgument(StepNode& step, const StepField& f, const StepValue& v, std::vector<const StepField*>& given) {
-  if (std::ranges::find(given, &f) != given.end()) return fail(argumentError(step, "argument " + f.name + " is given twice"));
+Status setArgument(StepNode& step, const StepField& f, const StepValue& v,
+                   std::vector<const StepField*>& given) {
+  if (std::ranges::find(given, &f) != given.end())
+    return fail(argumentError(step, "argument " + f.name + " is given twice"));
   given.push_back(&f);
   if (Status set = f.set(step.data(), v); !set)
     return fail(argumentError(step, "argument " + f.name + ": " + set.error().message));
@@ -72,10 +74,12 @@ Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
   std::vector<const StepField*> given;
   if (!fields.empty() && fields[0].role == StepRole::kVariadic) {
     bool isList = args.size() == 1 && args[0].kind == StepValue::Kind::kList;
-    if (!args.empty()) BEVEL_CHECK(setArgument(step, fields[0], isList ? args[0] : StepValue::ofList(args), given));
+    if (!args.empty())
+      BEVEL_CHECK(setArgument(step, fields[0], isList ? args[0] : StepValue::ofList(args), given));
   } else {
     for (size_t i = 0; i < args.size(); ++i) {
-      if (i >= fields.size() || fields[i].role == StepRole::kOut) return fail(argumentError(step, "too many arguments"));
+      if (i >= fields.size() || fields[i].role == StepRole::kOut)
+        return fail(argumentError(step, "too many arguments"));
       BEVEL_CHECK(setArgument(step, fields[i], args[i], given));
     }
   }
@@ -85,7 +89,8 @@ Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
     BEVEL_CHECK(setArgument(step, *f, value, given));
   }
   for (const StepField& f : fields)
-    if ((f.role == StepRole::kIn || f.role == StepRole::kVariadic) && std::ranges::find(given, &f) == given.end())
+    if ((f.role == StepRole::kIn || f.role == StepRole::kVariadic) &&
+        std::ranges::find(given, &f) == given.end())
       return fail(argumentError(step, "argument " + f.name + " is missing"));
   return {};
 }
@@ -93,7 +98,8 @@ Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
 Ref<StepNode> freshCopy(const StepNode& step) {
   Ref<StepNode> out = step.info->create();
   for (const StepField& f : step.info->fields)
-    if (f.role != StepRole::kOut) BEVEL_ASSERT(f.set(out->data(), step.get(f)).has_value(), "a step's own value does not fit its field");
+    if (f.role != StepRole::kOut)
+      BEVEL_ASSERT(f.set(out->data(), step.get(f)).has_value(), "a step's own value does not fit its field");
   return out;
 }
 

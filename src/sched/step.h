@@ -1,7 +1,7 @@
 // A schedule step in generic form: a row of the step table, and an instance of it in a trace.
 //
-// A step's struct lists its fields once, with their roles; text, hash, parsing and calls from other languages follow from the
-// list. See sched/steps/step_impl.h for how a step file is written.
+// A step's struct lists its fields once, with their roles; text, hash, parsing and calls from other languages
+// follow from the list. See sched/steps/step_impl.h for how a step file is written.
 #pragma once
 
 #include "sched/value.h"
@@ -43,8 +43,8 @@ struct StepDoc {
 
 /// What is known of a kind of step.
 struct StepInfo {
-  const char* name;                  // "split"
-  std::vector<std::string> aliases;  // older spellings
+  const char* name;                 // "split"
+  std::vector<std::string> aliases; // older spellings
   StepDoc doc;
   std::vector<StepField> fields; // arguments in order, then the result
   Ref<StepNode> (*create)();     // with defaults
@@ -72,8 +72,9 @@ public:
   std::vector<RV> outputs() const;
 };
 
-/// Sets the arguments of a fresh step: positional ones in order (a variadic first argument takes all of them), then named
-/// ones. Fails (kUsage) on a wrong type, an unknown name, one given twice, or a missing one; naming what is at fault.
+/// Sets the arguments of a fresh step: positional ones in order (a variadic first argument takes all of
+/// them), then named ones. Fails (kUsage) on a wrong type, an unknown name, one given twice, or a missing
+/// one; naming what is at fault.
 Status bindArguments(StepNode& step, const std::vector<StepValue>& args,
                      const std::vector<std::pair<std::string, StepValue>>& named);
 

@@ -26,7 +26,8 @@ public:
     if (s.info->hasResult()) {
       StepValue result = s.get(fields.back());
       bool isList = result.kind == StepValue::Kind::kList;
-      for (size_t i = 0; isList && i < result.items.size(); ++i) out += (i ? ", " : "") + name(result.items[i].rv);
+      for (size_t i = 0; isList && i < result.items.size(); ++i)
+        out += (i ? ", " : "") + name(result.items[i].rv);
       if (!isList) out = name(result.rv);
       if (isList && result.items.size() == 1) out += ",";
       if (!out.empty()) out += " = ";
@@ -45,7 +46,8 @@ public:
       if (optional && v == defaults->get(f)) continue;
       if (f.role == StepRole::kVariadic)
         for (const StepValue& x : v.items) item(value(x));
-      else item(f.name + "=" + value(v));
+      else
+        item(f.name + "=" + value(v));
     }
     return out + ")";
   }
@@ -75,8 +77,10 @@ private:
     std::string out = "\"";
     for (char c : s) {
       if (c == '"' || c == '\\') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     return out + "\"";
   }
@@ -84,13 +88,20 @@ private:
   std::string value(const StepValue& v) {
     using K = StepValue::Kind;
     switch (v.kind) {
-    case K::kNone: return "None";
-    case K::kInt: return std::to_string(v.integer);
-    case K::kFloat: return number(v.number);
-    case K::kBool: return v.integer ? "True" : "False";
-    case K::kString: return quoted(v.text);
-    case K::kRV: return name(v.rv);
-    case K::kIndexMap: return v.map.str();
+    case K::kNone:
+      return "None";
+    case K::kInt:
+      return std::to_string(v.integer);
+    case K::kFloat:
+      return number(v.number);
+    case K::kBool:
+      return v.integer ? "True" : "False";
+    case K::kString:
+      return quoted(v.text);
+    case K::kRV:
+      return name(v.rv);
+    case K::kIndexMap:
+      return v.map.str();
     case K::kList: {
       bool tuple = v.text == "tuple";
       std::string out = tuple ? "(" : "[";
@@ -99,7 +110,8 @@ private:
     }
     case K::kDict: {
       std::string out = "{";
-      for (size_t i = 0; i < v.items.size(); ++i) out += (i ? ", " : "") + quoted(v.keys[i]) + ": " + value(v.items[i]);
+      for (size_t i = 0; i < v.items.size(); ++i)
+        out += (i ? ", " : "") + quoted(v.keys[i]) + ": " + value(v.items[i]);
       return out + "}";
     }
     }
@@ -166,8 +178,8 @@ Status Trace::applyTo(Schedule& schedule) const {
     }
     std::vector<RV> from = steps[i]->outputs(), to = step->outputs();
     if (from.size() != to.size()) {
-      Error error(ErrorCode::kInvalid, "the step gives " + std::to_string(to.size()) + " handles where the trace expects " +
-                                           std::to_string(from.size()));
+      Error error(ErrorCode::kInvalid, "the step gives " + std::to_string(to.size()) +
+                                           " handles where the trace expects " + std::to_string(from.size()));
       error = replayError(std::move(error), *this, i);
       schedule = std::move(before);
       return fail(std::move(error));
@@ -198,8 +210,10 @@ Trace Trace::withDecision(size_t i, const std::vector<int64_t>& decision) const 
   if (!f) return out;
   Ref<StepNode> step = steps[i]->info->clone(*steps[i]);
   StepValue v = StepValue::none();
-  if (!decision.empty() && !f->set(step->data(), toValue(decision))) v = StepValue::ofInt(decision[0]);
-  else if (!decision.empty()) v = toValue(decision);
+  if (!decision.empty() && !f->set(step->data(), toValue(decision)))
+    v = StepValue::ofInt(decision[0]);
+  else if (!decision.empty())
+    v = toValue(decision);
   (void)f->set(step->data(), v);
   out.steps[i] = step;
   return out;

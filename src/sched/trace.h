@@ -5,8 +5,8 @@
 //     v4, v5 = sch.sample_perfect_tile(loop=l1, n=2, max_innermost_factor=64, decision=[4, 32])
 //     l6, l7 = sch.split(loop=l1, factors=[v4, v5])
 //
-// Arguments may be given by position or by name. Lines that start with '#', and the lines "from …", "import …" and
-// "def …(sch…):" of a Python file are skipped; indentation does not matter.
+// Arguments may be given by position or by name. Lines that start with '#', and the lines "from …", "import
+// …" and "def …(sch…):" of a Python file are skipped; indentation does not matter.
 #pragma once
 
 #include "sched/step.h"
@@ -24,8 +24,9 @@ public:
   /// Fails (kInvalid) with the file, line and column of the fault.
   static Result<Trace> parse(std::string_view text, std::string file = "");
 
-  /// Runs the steps on a schedule. Handles are numbered anew; `names` are kept where the schedule has none. Decisions are taken as
-  /// recorded (a sampling step without one samples). On failure the schedule is as before; the error names the step.
+  /// Runs the steps on a schedule. Handles are numbered anew; `names` are kept where the schedule has none.
+  /// Decisions are taken as recorded (a sampling step without one samples). On failure the schedule is as
+  /// before; the error names the step.
   Status applyTo(Schedule& schedule) const;
 
   /// The decision of step i as a list of integers; nothing when it has none.
@@ -41,9 +42,10 @@ public:
   friend bool operator==(const Trace& a, const Trace& b); // up to the names of handles
 };
 
-/// Runs a script on a schedule line by line. Beyond what a trace's text allows, a list of results may be bound to one name and indexed
-/// (`loops = sch.get_loops(b)`, `loops[-1]`, `*loops`), and calls may be nested. On failure the schedule is as before; the error
-/// points at the line and column.
+/// Runs a script on a schedule line by line. Beyond what a trace's text allows, a list of results may be
+/// bound to one name and indexed
+/// (`loops = sch.get_loops(b)`, `loops[-1]`, `*loops`), and calls may be nested. On failure the schedule is
+/// as before; the error points at the line and column.
 Status runScript(Schedule& schedule, std::string_view text, std::string file = "");
 
 } // namespace bevel

@@ -13,13 +13,20 @@ public:
   Result<std::vector<ScriptToken>> run() {
     while (pos_ < text_.size()) {
       char c = text_[pos_];
-      if (c == '\n') newline();
-      else if (c == ' ' || c == '\t' || c == '\r') ++pos_;
-      else if (c == '#') skipLine();
-      else if (c == '"' || c == '\'') BEVEL_CHECK(string());
-      else if (std::isdigit(uint8_t(c))) number();
-      else if (std::isalpha(uint8_t(c)) || c == '_') name();
-      else BEVEL_CHECK(punct());
+      if (c == '\n')
+        newline();
+      else if (c == ' ' || c == '\t' || c == '\r')
+        ++pos_;
+      else if (c == '#')
+        skipLine();
+      else if (c == '"' || c == '\'')
+        BEVEL_CHECK(string());
+      else if (std::isdigit(uint8_t(c)))
+        number();
+      else if (std::isalpha(uint8_t(c)) || c == '_')
+        name();
+      else
+        BEVEL_CHECK(punct());
     }
     push(ScriptToken::Kind::kNewline, "", pos_);
     push(ScriptToken::Kind::kEnd, "", pos_);
@@ -41,7 +48,8 @@ private:
     while (pos_ < text_.size() && text_[pos_] != '\n') ++pos_;
   }
   Error error(const std::string& message, size_t at) {
-    return Error(ErrorCode::kInvalid, message).in(file_, {line_, int(at - lineStart_) + 1, int(at - lineStart_) + 2});
+    return Error(ErrorCode::kInvalid, message)
+        .in(file_, {line_, int(at - lineStart_) + 1, int(at - lineStart_) + 2});
   }
   Status string() {
     size_t begin = pos_;
@@ -51,8 +59,10 @@ private:
       char c = text_[pos_];
       if (c == '\\' && pos_ + 1 < text_.size()) {
         c = text_[++pos_];
-        if (c == 'n') c = '\n';
-        else if (c == 't') c = '\t';
+        if (c == 'n')
+          c = '\n';
+        else if (c == 't')
+          c = '\t';
       }
       value += c;
     }
@@ -68,8 +78,10 @@ private:
       char c = text_[pos_];
       bool exponent = (c == 'e' || c == 'E') && pos_ + 1 < text_.size();
       bool sign = (c == '+' || c == '-') && (text_[pos_ - 1] == 'e' || text_[pos_ - 1] == 'E');
-      if (c == '.' || exponent || sign) isFloat = true;
-      else if (!std::isdigit(uint8_t(c)) && c != '_') break;
+      if (c == '.' || exponent || sign)
+        isFloat = true;
+      else if (!std::isdigit(uint8_t(c)) && c != '_')
+        break;
       ++pos_;
     }
     std::string digits;
@@ -109,6 +121,8 @@ private:
 
 } // namespace
 
-Result<std::vector<ScriptToken>> scanScript(std::string_view text, const std::string& file) { return Scanner(text, file).run(); }
+Result<std::vector<ScriptToken>> scanScript(std::string_view text, const std::string& file) {
+  return Scanner(text, file).run();
+}
 
 } // namespace bevel

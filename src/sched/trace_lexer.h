@@ -16,7 +16,8 @@ struct ScriptToken {
   bool is(std::string_view punct) const { return kind == Kind::kPunct && text == punct; }
 };
 
-/// Newlines inside brackets are not tokens. Fails (kInvalid) on a character that starts no token, or an open string.
+/// Newlines inside brackets are not tokens. Fails (kInvalid) on a character that starts no token, or an open
+/// string.
 Result<std::vector<ScriptToken>> scanScript(std::string_view text, const std::string& file);
 
 } // namespace bevel

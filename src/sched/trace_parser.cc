@@ -1,5 +1,5 @@
-// Reads schedule scripts. One recursive-descent parser serves traces (whose handles are numbered as they are bound) and scripts that run
-// on a schedule while they are read.
+// Reads schedule scripts. One recursive-descent parser serves traces (whose handles are numbered as they are
+// bound) and scripts that run on a schedule while they are read.
 
 #include "sched/schedule.h"
 #include "sched/trace_lexer.h"
@@ -14,11 +14,13 @@ namespace {
 using Token = ScriptToken;
 constexpr int kMaxDepth = 64; // of nested values and calls
 
-/// What becomes of a call: its result, given the names on the left (empty: not bound; `asList`: one name for a list).
+/// What becomes of a call: its result, given the names on the left (empty: not bound; `asList`: one name for
+/// a list).
 class CallSink {
 public:
   virtual ~CallSink() = default;
-  virtual Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names, bool asList) = 0;
+  virtual Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names,
+                                 bool asList) = 0;
 };
 
 class ScriptParser {
@@ -28,8 +30,10 @@ public:
 
   Status run() {
     while (peek().kind != Token::Kind::kEnd) {
-      if (peek().kind == Token::Kind::kNewline) next();
-      else BEVEL_CHECK(line());
+      if (peek().kind == Token::Kind::kNewline)
+        next();
+      else
+        BEVEL_CHECK(line());
     }
     return {};
   }
@@ -47,7 +51,8 @@ private:
   }
   Error unexpected(const char* wanted) const {
     const Token& t = peek();
-    std::string got = t.kind == Token::Kind::kEnd || t.kind == Token::Kind::kNewline ? "the end of the line" : "'" + t.text + "'";
+    std::string got = t.kind == Token::Kind::kEnd || t.kind == Token::Kind::kNewline ? "the end of the line"
+                                                                                     : "'" + t.text + "'";
     return error(std::string("expected ") + wanted + ", got " + got, t);
   }
   Status expect(const char* punct) {
@@ -61,7 +66,8 @@ private:
   /// `a, b = call` or `a = call` or `call`; Python's file furniture is skipped.
   Status line() {
     const std::string& first = peek().text;
-    if (peek().kind == Token::Kind::kName && (first == "from" || first == "import" || first == "def" || first == "return")) {
+    if (peek().kind == Token::Kind::kName &&
+        (first == "from" || first == "import" || first == "def" || first == "return")) {
       while (peek().kind != Token::Kind::kNewline && peek().kind != Token::Kind::kEnd) next();
       return {};
     }
@@ -69,7 +75,8 @@ private:
     bool tuple = false;
     size_t start = at_;
     bool parens = take("(") || take("[");
-    while (peek().kind == Token::Kind::kName && (peek(1).is(",") || peek(1).is("=") || (parens && (peek(1).is(")") || peek(1).is("]"))))) {
+    while (peek().kind == Token::Kind::kName &&
+           (peek(1).is(",") || peek(1).is("=") || (parens && (peek(1).is(")") || peek(1).is("]"))))) {
       names.push_back(next().text);
       if (take(",")) tuple = true;
     }
@@ -81,7 +88,8 @@ private:
     const Token& where = peek();
     BEVEL_TRY(StepValue result, bound(names, tuple || parens));
     BEVEL_CHECK(bind(names, tuple || parens, result, where));
-    if (peek().kind != Token::Kind::kNewline && peek().kind != Token::Kind::kEnd) return fail(unexpected("the end of the line"));
+    if (peek().kind != Token::Kind::kNewline && peek().kind != Token::Kind::kEnd)
+      return fail(unexpected("the end of the line"));
     return {};
   }
 
@@ -103,13 +111,17 @@ private:
     }
     if (v.kind != StepValue::Kind::kList || v.items.size() != names.size()) {
       size_t n = v.kind == StepValue::Kind::kList ? v.items.size() : 1;
-      return fail(error(std::to_string(names.size()) + " names for " + std::to_string(n) + " results", where));
+      return fail(
+          error(std::to_string(names.size()) + " names for " + std::to_string(n) + " results", where));
     }
     for (size_t i = 0; i < names.size(); ++i) values_[names[i]] = v.items[i];
     return {};
   }
 
-  bool isCall() const { return peek().kind == Token::Kind::kName && peek(1).is(".") && peek(2).kind == Token::Kind::kName && peek(3).is("("); }
+  bool isCall() const {
+    return peek().kind == Token::Kind::kName && peek(1).is(".") && peek(2).kind == Token::Kind::kName &&
+           peek(3).is("(");
+  }
 
   Result<StepValue> call(const std::vector<std::string>& names, bool asList) {
     next(); // the schedule's name
@@ -129,8 +141,10 @@ private:
       } else {
         bool star = take("*");
         BEVEL_TRY(StepValue v, value());
-        if (star && v.kind == StepValue::Kind::kList) args.insert(args.end(), v.items.begin(), v.items.end());
-        else args.push_back(std::move(v));
+        if (star && v.kind == StepValue::Kind::kList)
+          args.insert(args.end(), v.items.begin(), v.items.end());
+        else
+          args.push_back(std::move(v));
       }
       if (!take(",") && !peek().is(")")) return fail(unexpected("',' or ')'"));
     }
@@ -151,7 +165,9 @@ private:
       BEVEL_CHECK(expect("]"));
       if (v.kind != StepValue::Kind::kList) return fail(error("only lists have elements", where));
       int64_t n = int64_t(v.items.size()), i = index.integer < 0 ? index.integer + n : index.integer;
-      if (i < 0 || i >= n) return fail(error("index " + std::to_string(index.integer) + " of a list of " + std::to_string(n), where));
+      if (i < 0 || i >= n)
+        return fail(
+            error("index " + std::to_string(index.integer) + " of a list of " + std::to_string(n), where));
       StepValue item = v.items[size_t(i)];
       v = std::move(item);
     }
@@ -182,15 +198,20 @@ private:
   Result<StepValue> valueAtDepth() {
     const Token& t = peek();
     if (take("-")) {
-      if (peek().kind != Token::Kind::kInt && peek().kind != Token::Kind::kFloat) return fail(unexpected("a number"));
+      if (peek().kind != Token::Kind::kInt && peek().kind != Token::Kind::kFloat)
+        return fail(unexpected("a number"));
       return number(true);
     }
     switch (t.kind) {
     case Token::Kind::kInt:
-    case Token::Kind::kFloat: return number(false);
-    case Token::Kind::kString: return StepValue::ofString(next().text);
-    case Token::Kind::kName: return nameValue();
-    default: break;
+    case Token::Kind::kFloat:
+      return number(false);
+    case Token::Kind::kString:
+      return StepValue::ofString(next().text);
+    case Token::Kind::kName:
+      return nameValue();
+    default:
+      break;
     }
     if (t.is("[") || t.is("(")) return listValue();
     if (t.is("{")) return dictValue();
@@ -226,8 +247,10 @@ private:
     while (!peek().is(close)) {
       bool star = take("*");
       BEVEL_TRY(StepValue v, value());
-      if (star && v.kind == StepValue::Kind::kList) items.insert(items.end(), v.items.begin(), v.items.end());
-      else items.push_back(std::move(v));
+      if (star && v.kind == StepValue::Kind::kList)
+        items.insert(items.end(), v.items.begin(), v.items.end());
+      else
+        items.push_back(std::move(v));
       if (!take(",") && !peek().is(close)) return fail(unexpected(tuple ? "',' or ')'" : "',' or ']'"));
     }
     next();
@@ -268,12 +291,15 @@ private:
       while (!peek().is(close)) {
         BEVEL_TRY(Expr e, sum());
         map.final.push_back(e);
-        if (take(",")) tuple = true;
-        else if (!peek().is(close)) return fail(unexpected("',' or a closing bracket"));
+        if (take(","))
+          tuple = true;
+        else if (!peek().is(close))
+          return fail(unexpected("',' or a closing bracket"));
       }
       next();
       const Token& after = peek();
-      bool ends = after.is(",") || after.is(")") || after.kind == Token::Kind::kNewline || after.kind == Token::Kind::kEnd;
+      bool ends = after.is(",") || after.is(")") || after.kind == Token::Kind::kNewline ||
+                  after.kind == Token::Kind::kEnd;
       if (tuple || map.final.size() != 1 || ends) return StepValue::ofMap(std::move(map));
       map.final = {}; // `(i + 1) * 2`: the parenthesis belonged to the expression
       at_ = start;
@@ -363,12 +389,14 @@ private:
 class TraceSink : public CallSink {
 public:
   Trace trace;
-  Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names, bool asList) override {
+  Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names,
+                         bool asList) override {
     StepValue result = StepValue::none();
     if (step->info->hasResult()) {
       const StepField& out = step->info->fields.back();
       if (out.isList && asList)
-        return fail(Error(ErrorCode::kInvalid, std::string(step->info->name) + " gives a list: its length is not known before it runs")
+        return fail(Error(ErrorCode::kInvalid, std::string(step->info->name) +
+                                                   " gives a list: its length is not known before it runs")
                         .help("bind each result: `a, b = sch." + std::string(step->info->name) + "(…)`"));
       std::vector<StepValue> handles;
       size_t n = out.isList ? names.size() : 1;
@@ -388,7 +416,8 @@ class RunSink : public CallSink {
 public:
   explicit RunSink(Schedule& s) : schedule(s) {}
   Schedule& schedule;
-  Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names, bool asList) override {
+  Result<StepValue> call(const Ref<StepNode>& step, const std::vector<std::string>& names,
+                         bool asList) override {
     BEVEL_CHECK(schedule.execute(step));
     if (!asList || !step->info->fields.back().isList) schedule.setHandleNames(step->outputs(), names);
     return step->info->hasResult() ? step->get(step->info->fields.back()) : StepValue::none();

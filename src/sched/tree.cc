@@ -6,31 +6,45 @@ namespace bevel {
 
 int numChildren(const Stmt& s) {
   switch (s->kind) {
-  case Kind::kSeq: return int(cast<SeqNode>(s)->stmts.size());
-  case Kind::kIf: return 2;
+  case Kind::kSeq:
+    return int(cast<SeqNode>(s)->stmts.size());
+  case Kind::kIf:
+    return 2;
   case Kind::kFor:
   case Kind::kWhile:
   case Kind::kLetStmt:
   case Kind::kAlloc:
   case Kind::kDeclBuffer:
   case Kind::kAttrStmt:
-  case Kind::kBlockRealize: return 1;
-  default: return 0;
+  case Kind::kBlockRealize:
+    return 1;
+  default:
+    return 0;
   }
 }
 
 Stmt childAt(const Stmt& s, int slot) {
   switch (s->kind) {
-  case Kind::kSeq: return cast<SeqNode>(s)->stmts[size_t(slot)];
-  case Kind::kIf: return slot == 0 ? cast<IfNode>(s)->thenBody : cast<IfNode>(s)->elseBody;
-  case Kind::kFor: return cast<ForNode>(s)->body;
-  case Kind::kWhile: return cast<WhileNode>(s)->body;
-  case Kind::kLetStmt: return cast<LetStmtNode>(s)->body;
-  case Kind::kAlloc: return cast<AllocNode>(s)->body;
-  case Kind::kDeclBuffer: return cast<DeclBufferNode>(s)->body;
-  case Kind::kAttrStmt: return cast<AttrStmtNode>(s)->body;
-  case Kind::kBlockRealize: return cast<BlockRealizeNode>(s)->block->body;
-  default: return nullptr;
+  case Kind::kSeq:
+    return cast<SeqNode>(s)->stmts[size_t(slot)];
+  case Kind::kIf:
+    return slot == 0 ? cast<IfNode>(s)->thenBody : cast<IfNode>(s)->elseBody;
+  case Kind::kFor:
+    return cast<ForNode>(s)->body;
+  case Kind::kWhile:
+    return cast<WhileNode>(s)->body;
+  case Kind::kLetStmt:
+    return cast<LetStmtNode>(s)->body;
+  case Kind::kAlloc:
+    return cast<AllocNode>(s)->body;
+  case Kind::kDeclBuffer:
+    return cast<DeclBufferNode>(s)->body;
+  case Kind::kAttrStmt:
+    return cast<AttrStmtNode>(s)->body;
+  case Kind::kBlockRealize:
+    return cast<BlockRealizeNode>(s)->block->body;
+  default:
+    return nullptr;
   }
 }
 
@@ -47,8 +61,10 @@ Stmt withSeqChild(const Stmt& s, int slot, Stmt child) {
   std::vector<Stmt> items;
   const auto& stmts = cast<SeqNode>(s)->stmts;
   for (size_t i = 0; i < stmts.size(); ++i) {
-    if (int(i) != slot) items.push_back(stmts[i]);
-    else if (child) items.push_back(child);
+    if (int(i) != slot)
+      items.push_back(stmts[i]);
+    else if (child)
+      items.push_back(child);
   }
   return items.empty() ? nullptr : seq(items);
 }
@@ -69,14 +85,22 @@ Stmt withIfChild(const Stmt& s, int slot, Stmt child) {
 
 Stmt withChild(const Stmt& s, int slot, Stmt child) {
   switch (s->kind) {
-  case Kind::kSeq: return withSeqChild(s, slot, std::move(child));
-  case Kind::kIf: return withIfChild(s, slot, std::move(child));
-  case Kind::kFor: return withBody<ForNode>(s, std::move(child));
-  case Kind::kWhile: return withBody<WhileNode>(s, std::move(child));
-  case Kind::kLetStmt: return withBody<LetStmtNode>(s, std::move(child));
-  case Kind::kAlloc: return withBody<AllocNode>(s, std::move(child));
-  case Kind::kDeclBuffer: return withBody<DeclBufferNode>(s, std::move(child));
-  case Kind::kAttrStmt: return withBody<AttrStmtNode>(s, std::move(child));
+  case Kind::kSeq:
+    return withSeqChild(s, slot, std::move(child));
+  case Kind::kIf:
+    return withIfChild(s, slot, std::move(child));
+  case Kind::kFor:
+    return withBody<ForNode>(s, std::move(child));
+  case Kind::kWhile:
+    return withBody<WhileNode>(s, std::move(child));
+  case Kind::kLetStmt:
+    return withBody<LetStmtNode>(s, std::move(child));
+  case Kind::kAlloc:
+    return withBody<AllocNode>(s, std::move(child));
+  case Kind::kDeclBuffer:
+    return withBody<DeclBufferNode>(s, std::move(child));
+  case Kind::kAttrStmt:
+    return withBody<AttrStmtNode>(s, std::move(child));
   case Kind::kBlockRealize: {
     BEVEL_ASSERT(child, "a block lost its body");
     auto realize = mutableCopy(cast<BlockRealizeNode>(s));
@@ -85,7 +109,8 @@ Stmt withChild(const Stmt& s, int slot, Stmt child) {
     realize->block = Block(block);
     return Stmt(realize);
   }
-  default: BEVEL_ASSERT(false, "a statement without children on a path");
+  default:
+    BEVEL_ASSERT(false, "a statement without children on a path");
   }
 }
 
@@ -118,7 +143,10 @@ Path findLoop(const Stmt& root, const Var& var) {
 Path findBlock(const Stmt& root, std::string_view name) {
   Path path;
   findInto(
-      root, [&](const Stmt& s) { return s->kind == Kind::kBlockRealize && cast<BlockRealizeNode>(s)->block->name == name; },
+      root,
+      [&](const Stmt& s) {
+        return s->kind == Kind::kBlockRealize && cast<BlockRealizeNode>(s)->block->name == name;
+      },
       path);
   return path;
 }
@@ -144,7 +172,8 @@ Path Path::upTo(size_t i) const {
 }
 
 Stmt replaceFrom(const Path& path, size_t i, Stmt replacement) {
-  for (size_t k = i; k-- > 0;) replacement = withChild(path.ancestors[k].node, path.ancestors[k].slot, std::move(replacement));
+  for (size_t k = i; k-- > 0;)
+    replacement = withChild(path.ancestors[k].node, path.ancestors[k].slot, std::move(replacement));
   return replacement;
 }
 

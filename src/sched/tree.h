@@ -1,7 +1,7 @@
 // Where a loop or block stands in a program, and path copy: the program with one statement replaced.
 //
-// A path goes from the root statement to the target through statements only. Blocks are passed by their realization, so the
-// body of a block is the child of its BlockRealize.
+// A path goes from the root statement to the target through statements only. Blocks are passed by their
+// realization, so the body of a block is the child of its BlockRealize.
 #pragma once
 
 #include "base/function_ref.h"
@@ -13,8 +13,8 @@
 namespace bevel {
 
 struct PathItem {
-  Stmt node;  // an ancestor
-  int slot;   // which child of it comes next
+  Stmt node; // an ancestor
+  int slot;  // which child of it comes next
 };
 
 struct Path {
@@ -29,15 +29,16 @@ struct Path {
   Path upTo(size_t i) const;
 };
 
-/// The path to the loop of that variable, or to the realization of the block of that name; an empty target when there is none.
+/// The path to the loop of that variable, or to the realization of the block of that name; an empty target
+/// when there is none.
 Path findLoop(const Stmt& root, const Var& var);
 Path findBlock(const Stmt& root, std::string_view name);
 
 /// Child statements by slot; a slot may be null (an absent else branch).
 int numChildren(const Stmt& s);
 Stmt childAt(const Stmt& s, int slot);
-/// The statement with one child replaced; a null child removes it: empty loops disappear, a sequence of one collapses.
-/// Null when nothing is left. The body of a block must not become empty.
+/// The statement with one child replaced; a null child removes it: empty loops disappear, a sequence of one
+/// collapses. Null when nothing is left. The body of a block must not become empty.
 Stmt withChild(const Stmt& s, int slot, Stmt child);
 
 /// The root with the target of the path replaced (or removed, when null).
@@ -45,15 +46,18 @@ Stmt replaceAt(const Path& path, Stmt replacement);
 /// The root with ancestor i (and all below it) replaced.
 Stmt replaceFrom(const Path& path, size_t i, Stmt replacement);
 
-/// Calls f for every loop and block realization under root (in program order, parents first); f returns false to skip what is inside.
+/// Calls f for every loop and block realization under root (in program order, parents first); f returns false
+/// to skip what is inside.
 void forEachStmt(const Stmt& root, FunctionRef<bool(const Stmt&)> f);
-/// The chain of loops from a statement down, while each has a single child; ends before the first other statement.
+/// The chain of loops from a statement down, while each has a single child; ends before the first other
+/// statement.
 std::vector<For> loopChain(const Stmt& s);
-/// Realizations of the blocks directly under a statement (not those nested in other blocks), in program order.
+/// Realizations of the blocks directly under a statement (not those nested in other blocks), in program
+/// order.
 std::vector<BlockRealize> blocksUnder(const Stmt& s);
 
-/// Rebuilds the leaves under a statement: f is given each block realization (not entered) and each plain statement
-/// (Store, Evaluate, Assert).
+/// Rebuilds the leaves under a statement: f is given each block realization (not entered) and each plain
+/// statement (Store, Evaluate, Assert).
 Stmt mapLeaves(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f);
 /// Everything under s runs only where the condition holds.
 Stmt guarded(const Stmt& s, const Expr& condition);

@@ -58,15 +58,24 @@ StepValue StepValue::ofMap(IndexMap v) {
 
 const char* StepValue::describe() const {
   switch (kind) {
-  case Kind::kNone: return "None";
-  case Kind::kInt: return "an integer";
-  case Kind::kFloat: return "a float";
-  case Kind::kBool: return "a bool";
-  case Kind::kString: return "a string";
-  case Kind::kList: return "a list";
-  case Kind::kDict: return "a dictionary";
-  case Kind::kIndexMap: return "an index map";
-  case Kind::kRV: return rv.kind == RVKind::kBlock ? "a block" : rv.kind == RVKind::kLoop ? "a loop" : "a sampled integer";
+  case Kind::kNone:
+    return "None";
+  case Kind::kInt:
+    return "an integer";
+  case Kind::kFloat:
+    return "a float";
+  case Kind::kBool:
+    return "a bool";
+  case Kind::kString:
+    return "a string";
+  case Kind::kList:
+    return "a list";
+  case Kind::kDict:
+    return "a dictionary";
+  case Kind::kIndexMap:
+    return "an index map";
+  case Kind::kRV:
+    return rv.kind == RVKind::kBlock ? "a block" : rv.kind == RVKind::kLoop ? "a loop" : "a sampled integer";
   }
   return "a value";
 }
@@ -74,15 +83,22 @@ const char* StepValue::describe() const {
 bool operator==(const StepValue& a, const StepValue& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-  case StepValue::Kind::kNone: return true;
+  case StepValue::Kind::kNone:
+    return true;
   case StepValue::Kind::kInt:
-  case StepValue::Kind::kBool: return a.integer == b.integer;
-  case StepValue::Kind::kFloat: return std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number);
-  case StepValue::Kind::kString: return a.text == b.text;
+  case StepValue::Kind::kBool:
+    return a.integer == b.integer;
+  case StepValue::Kind::kFloat:
+    return std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number);
+  case StepValue::Kind::kString:
+    return a.text == b.text;
   case StepValue::Kind::kList:
-  case StepValue::Kind::kDict: return a.items == b.items && a.keys == b.keys;
-  case StepValue::Kind::kRV: return a.rv == b.rv;
-  case StepValue::Kind::kIndexMap: return a.map.equals(b.map);
+  case StepValue::Kind::kDict:
+    return a.items == b.items && a.keys == b.keys;
+  case StepValue::Kind::kRV:
+    return a.rv == b.rv;
+  case StepValue::Kind::kIndexMap:
+    return a.map.equals(b.map);
   }
   return false;
 }
@@ -123,15 +139,30 @@ template <RVKind K> Status rvFrom(const StepValue& v, TypedRV<K>& out, const cha
 
 } // namespace
 
-StepValue toValue(const BlockRV& x) { return StepValue::ofRV(x); }
-StepValue toValue(const LoopRV& x) { return StepValue::ofRV(x); }
-StepValue toValue(const ExprRV& x) { return StepValue::ofRV(x); }
-StepValue toValue(const RV& x) { return StepValue::ofRV(x); }
-Status fromValue(const StepValue& v, BlockRV& out) { return rvFrom(v, out, "a block"); }
-Status fromValue(const StepValue& v, LoopRV& out) { return rvFrom(v, out, "a loop"); }
-Status fromValue(const StepValue& v, ExprRV& out) { return rvFrom(v, out, "a sampled integer"); }
+StepValue toValue(const BlockRV& x) {
+  return StepValue::ofRV(x);
+}
+StepValue toValue(const LoopRV& x) {
+  return StepValue::ofRV(x);
+}
+StepValue toValue(const ExprRV& x) {
+  return StepValue::ofRV(x);
+}
+StepValue toValue(const RV& x) {
+  return StepValue::ofRV(x);
+}
+Status fromValue(const StepValue& v, BlockRV& out) {
+  return rvFrom(v, out, "a block");
+}
+Status fromValue(const StepValue& v, LoopRV& out) {
+  return rvFrom(v, out, "a loop");
+}
+Status fromValue(const StepValue& v, ExprRV& out) {
+  return rvFrom(v, out, "a sampled integer");
+}
 Status fromValue(const StepValue& v, RV& out) {
-  if (v.kind != StepValue::Kind::kRV || v.rv.kind == RVKind::kExpr) return fail(expectedValue("a block or a loop", v));
+  if (v.kind != StepValue::Kind::kRV || v.rv.kind == RVKind::kExpr)
+    return fail(expectedValue("a block or a loop", v));
   out = v.rv;
   return {};
 }
@@ -144,15 +175,19 @@ StepValue toValue(const IntArg& x) {
 Status fromValue(const StepValue& v, IntArg& out) {
   out = IntArg();
   if (v.kind == StepValue::Kind::kNone) return {};
-  if (v.kind == StepValue::Kind::kInt) out = IntArg(v.integer);
-  else if (v.kind == StepValue::Kind::kRV && v.rv.kind == RVKind::kExpr) out = IntArg(ExprRV(v.rv.id));
-  else return fail(expectedValue("an integer or None", v));
+  if (v.kind == StepValue::Kind::kInt)
+    out = IntArg(v.integer);
+  else if (v.kind == StepValue::Kind::kRV && v.rv.kind == RVKind::kExpr)
+    out = IntArg(ExprRV(v.rv.id));
+  else
+    return fail(expectedValue("an integer or None", v));
   return {};
 }
 
 StepValue toValue(const BufferArg& x) {
   if (!x.name.empty()) return StepValue::ofString(x.name);
-  StepValue list = StepValue::ofList({StepValue::ofString(x.write ? "write" : "read"), StepValue::ofInt(x.index)});
+  StepValue list =
+      StepValue::ofList({StepValue::ofString(x.write ? "write" : "read"), StepValue::ofInt(x.index)});
   list.text = "tuple"; // printed with parentheses
   return list;
 }
@@ -166,8 +201,9 @@ Status fromValue(const StepValue& v, BufferArg& out) {
     out = writeBuffer(v.integer);
     return {};
   }
-  bool pair = v.kind == StepValue::Kind::kList && v.items.size() == 2 && v.items[0].kind == StepValue::Kind::kString &&
-              v.items[1].kind == StepValue::Kind::kInt && (v.items[0].text == "read" || v.items[0].text == "write");
+  bool pair = v.kind == StepValue::Kind::kList && v.items.size() == 2 &&
+              v.items[0].kind == StepValue::Kind::kString && v.items[1].kind == StepValue::Kind::kInt &&
+              (v.items[0].text == "read" || v.items[0].text == "write");
   if (!pair) return fail(expectedValue("a buffer: (\"read\", i), (\"write\", i) or its name", v));
   out.write = v.items[0].text == "write";
   out.index = v.items[1].integer;
@@ -177,7 +213,8 @@ Status fromValue(const StepValue& v, BufferArg& out) {
 namespace {
 
 StepValue nodeValue(const NodeRef& node) {
-  if (auto* i = node.as<IntImmNode>()) return i->dtype.isBool() ? StepValue::ofBool(i->value) : StepValue::ofInt(i->value);
+  if (auto* i = node.as<IntImmNode>())
+    return i->dtype.isBool() ? StepValue::ofBool(i->value) : StepValue::ofInt(i->value);
   if (auto* f = node.as<FloatImmNode>()) return StepValue::ofFloat(f->value);
   if (auto* s = node.as<StringImmNode>()) return StepValue::ofString(s->value);
   StepValue out;
@@ -194,10 +231,14 @@ StepValue nodeValue(const NodeRef& node) {
 
 Result<NodeRef> valueNode(const StepValue& v) {
   switch (v.kind) {
-  case StepValue::Kind::kInt: return NodeRef(intImm(v.integer));
-  case StepValue::Kind::kBool: return NodeRef(boolImm(v.integer != 0));
-  case StepValue::Kind::kFloat: return NodeRef(constantFloat(DType::Float(32), v.number));
-  case StepValue::Kind::kString: return str(v.text);
+  case StepValue::Kind::kInt:
+    return NodeRef(intImm(v.integer));
+  case StepValue::Kind::kBool:
+    return NodeRef(boolImm(v.integer != 0));
+  case StepValue::Kind::kFloat:
+    return NodeRef(constantFloat(DType::Float(32), v.number));
+  case StepValue::Kind::kString:
+    return str(v.text);
   case StepValue::Kind::kList: {
     Array<NodeRef> items;
     for (const StepValue& item : v.items) {
@@ -214,7 +255,8 @@ Result<NodeRef> valueNode(const StepValue& v) {
     }
     return NodeRef(dict(std::move(entries)));
   }
-  default: return fail(expectedValue("a constant", v));
+  default:
+    return fail(expectedValue("a constant", v));
   }
 }
 
@@ -232,33 +274,47 @@ Status fromValue(const StepValue& v, AnyArg& out) {
   return {};
 }
 
-StepValue toValue(const IndexMap& x) { return StepValue::ofMap(x); }
+StepValue toValue(const IndexMap& x) {
+  return StepValue::ofMap(x);
+}
 Status fromValue(const StepValue& v, IndexMap& out) {
   if (v.kind != StepValue::Kind::kIndexMap) return fail(expectedValue("an index map (lambda i, j: (…))", v));
   out = v.map;
   return {};
 }
 
-StepValue toValue(const int64_t& x) { return StepValue::ofInt(x); }
+StepValue toValue(const int64_t& x) {
+  return StepValue::ofInt(x);
+}
 Status fromValue(const StepValue& v, int64_t& out) {
   if (v.kind != StepValue::Kind::kInt) return fail(expectedValue("an integer", v));
   out = v.integer;
   return {};
 }
-StepValue toValue(const double& x) { return StepValue::ofFloat(x); }
+StepValue toValue(const double& x) {
+  return StepValue::ofFloat(x);
+}
 Status fromValue(const StepValue& v, double& out) {
-  if (v.kind == StepValue::Kind::kFloat) out = v.number;
-  else if (v.kind == StepValue::Kind::kInt) out = double(v.integer);
-  else return fail(expectedValue("a number", v));
+  if (v.kind == StepValue::Kind::kFloat)
+    out = v.number;
+  else if (v.kind == StepValue::Kind::kInt)
+    out = double(v.integer);
+  else
+    return fail(expectedValue("a number", v));
   return {};
 }
-StepValue toValue(const bool& x) { return StepValue::ofBool(x); }
+StepValue toValue(const bool& x) {
+  return StepValue::ofBool(x);
+}
 Status fromValue(const StepValue& v, bool& out) {
-  if (v.kind != StepValue::Kind::kBool && v.kind != StepValue::Kind::kInt) return fail(expectedValue("a bool", v));
+  if (v.kind != StepValue::Kind::kBool && v.kind != StepValue::Kind::kInt)
+    return fail(expectedValue("a bool", v));
   out = v.integer != 0;
   return {};
 }
-StepValue toValue(const std::string& x) { return StepValue::ofString(x); }
+StepValue toValue(const std::string& x) {
+  return StepValue::ofString(x);
+}
 Status fromValue(const StepValue& v, std::string& out) {
   if (v.kind != StepValue::Kind::kString) return fail(expectedValue("a string", v));
   out = v.text;

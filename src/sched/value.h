@@ -15,8 +15,8 @@ namespace bevel {
 /// What a handle (a random variable of the trace) stands for.
 enum class RVKind : uint8_t { kBlock, kLoop, kExpr };
 
-/// A handle: an index into the schedule's table of values. The same number means the same handle in the trace and in
-/// every copy of the schedule.
+/// A handle: an index into the schedule's table of values. The same number means the same handle in the trace
+/// and in every copy of the schedule.
 struct RV {
   RVKind kind = RVKind::kExpr;
   int32_t id = -1;
@@ -54,10 +54,15 @@ struct BufferArg {
   int64_t index = 0;
   std::string name; // when not empty, the buffer of that name
 };
-inline BufferArg readBuffer(int64_t index) { return {false, index, ""}; }
-inline BufferArg writeBuffer(int64_t index) { return {true, index, ""}; }
+inline BufferArg readBuffer(int64_t index) {
+  return {false, index, ""};
+}
+inline BufferArg writeBuffer(int64_t index) {
+  return {true, index, ""};
+}
 
-/// An annotation's value: a constant node (IntImm, FloatImm, StringImm, List, Dict), a handle, or nothing (None).
+/// An annotation's value: a constant node (IntImm, FloatImm, StringImm, List, Dict), a handle, or nothing
+/// (None).
 struct AnyArg {
   NodeRef node;
   ExprRV rv;
@@ -75,10 +80,20 @@ struct AnyArg {
 
 /// An argument or result in generic form: what the trace text spells, and what other languages pass.
 struct StepValue {
-  enum class Kind : uint8_t { kNone, kInt, kFloat, kBool, kString, kList, kDict, kRV, kIndexMap } kind = Kind::kNone;
-  int64_t integer = 0; // kInt, kBool
-  double number = 0;   // kFloat
-  std::string text;    // kString
+  enum class Kind : uint8_t {
+    kNone,
+    kInt,
+    kFloat,
+    kBool,
+    kString,
+    kList,
+    kDict,
+    kRV,
+    kIndexMap
+  } kind = Kind::kNone;
+  int64_t integer = 0;           // kInt, kBool
+  double number = 0;             // kFloat
+  std::string text;              // kString
   std::vector<StepValue> items;  // kList; kDict: values
   std::vector<std::string> keys; // kDict
   RV rv;                         // kRV
@@ -100,9 +115,10 @@ uint64_t hashValue(const StepValue& v, uint64_t seed);
 /// Calls f for every handle in v.
 void forEachRV(const StepValue& v, FunctionRef<void(RV)> f);
 
-// Conversions between the typed fields of a step and their generic form. fromValue fails with what was expected.
-#define BEVEL_STEP_VALUE(T)                                                                                            \
-  StepValue toValue(const T& x);                                                                                       \
+// Conversions between the typed fields of a step and their generic form. fromValue fails with what was
+// expected.
+#define BEVEL_STEP_VALUE(T)                                                                                  \
+  StepValue toValue(const T& x);                                                                             \
   Status fromValue(const StepValue& v, T& out);
 BEVEL_STEP_VALUE(BlockRV)
 BEVEL_STEP_VALUE(LoopRV)
@@ -134,7 +150,9 @@ template <class T> Status fromValue(const StepValue& v, std::vector<T>& out) {
   }
   return {};
 }
-template <class T> StepValue toValue(const std::optional<T>& x) { return x ? toValue(*x) : StepValue::none(); }
+template <class T> StepValue toValue(const std::optional<T>& x) {
+  return x ? toValue(*x) : StepValue::none();
+}
 template <class T> Status fromValue(const StepValue& v, std::optional<T>& out) {
   out.reset();
   if (v.kind == StepValue::Kind::kNone) return {};

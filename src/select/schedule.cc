@@ -32,7 +32,8 @@ Result<Module> markConstantBuffers(const Module& module) {
     std::vector<int64_t> indices;
     for (size_t i = 0; i < flags.size(); ++i)
       if (flags[i]) indices.push_back(int64_t(i));
-    PrimFunc marked = withAttr(cast<PrimFuncNode>(f), "layout_free_buffers", indices.empty() ? nullptr : intList(indices));
+    PrimFunc marked =
+        withAttr(cast<PrimFuncNode>(f), "layout_free_buffers", indices.empty() ? nullptr : intList(indices));
     out = withFunction(out, name, marked);
   }
   return out;
@@ -50,7 +51,8 @@ std::optional<double> blockWork(const BlockNode& b) {
   }
   double work = 0;
   walk(b.body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) work += c->dtype.isFloat() && c->op != Intrin::kIfThenElse && c->op != Intrin::kLikely;
+    if (const auto* c = n.as<CallNode>())
+      work += c->dtype.isFloat() && c->op != Intrin::kIfThenElse && c->op != Intrin::kLikely;
     if (const auto* x = n.as<BinaryNode>()) work += x->a->dtype.isFloat();
     return true;
   });
@@ -99,7 +101,8 @@ Result<Module> countWork(const Module& module) {
   return Module(out);
 }
 
-Result<Module> scheduleAll(const Module& module, const Target& target, int threads, std::vector<ScheduleReport>* report) {
+Result<Module> scheduleAll(const Module& module, const Target& target, int threads,
+                           std::vector<ScheduleReport>* report) {
   std::vector<size_t> programs;
   for (size_t i = 0; i < module->functions.size(); ++i)
     if (module->functions[i].is<PrimFuncNode>()) programs.push_back(i);

@@ -7,14 +7,14 @@
 
 namespace bevel {
 
-/// Notes for every tensor program which of its buffers are constants at every call: attribute "layout_free_buffers", a list of
-/// parameter indices. A schedule may pack those ahead of time.
+/// Notes for every tensor program which of its buffers are constants at every call: attribute
+/// "layout_free_buffers", a list of parameter indices. A schedule may pack those ahead of time.
 ///
 ///   lv = R.call_tir(cls.matmul, (x, W), …)      →      matmul: T.func_attr({"layout_free_buffers": [1]})
 Result<Module> markConstantBuffers(const Module& module);
 
-/// The work of a program where its shapes are constants: float operations (a multiply-add counts two), and bytes of its
-/// parameters. Attributes "flops" and "bytes", for profiles.
+/// The work of a program where its shapes are constants: float operations (a multiply-add counts two), and
+/// bytes of its parameters. Attributes "flops" and "bytes", for profiles.
 Result<Module> countWork(const Module& module);
 
 /// What scheduling did to one program.
@@ -24,8 +24,9 @@ struct ScheduleReport {
   std::vector<std::string> why;
 };
 
-/// The default schedule of every tensor program (autosched/autosched.h), on several threads. `report` (may be null) gets one
-/// entry a program, in the order of the module.
-Result<Module> scheduleAll(const Module& module, const Target& target, int threads = 0, std::vector<ScheduleReport>* report = nullptr);
+/// The default schedule of every tensor program (autosched/autosched.h), on several threads. `report` (may be
+/// null) gets one entry a program, in the order of the module.
+Result<Module> scheduleAll(const Module& module, const Target& target, int threads = 0,
+                           std::vector<ScheduleReport>* report = nullptr);
 
 } // namespace bevel

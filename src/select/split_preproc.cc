@@ -1,8 +1,8 @@
 // Splitting off preproc blocks.
 //
-// 1. Among the statements of the root block, those that hold nothing but one preproc block that reads one parameter and
-// writes one allocated buffer go to pack functions. 2. The allocated buffer becomes a parameter; where the
-// read parameter has no other use, it goes. 3. Every call packs first.
+// 1. Among the statements of the root block, those that hold nothing but one preproc block that reads one
+// parameter and writes one allocated buffer go to pack functions. 2. The allocated buffer becomes a
+// parameter; where the read parameter has no other use, it goes. 3. Every call packs first.
 #include "select/split_preproc.h"
 
 #include "graph/mutator.h"
@@ -14,7 +14,7 @@ namespace bevel {
 namespace {
 
 struct Packing {
-  size_t source;  // parameter that is read
+  size_t source; // parameter that is read
   Buffer packed;
   Stmt nest;
 };
@@ -70,14 +70,16 @@ PrimFunc packProgram(const PrimFunc& f, const Packing& p) {
   auto root = make<BlockNode>("root");
   root->body = p.nest;
   Stmt body = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
-  auto out = make<PrimFuncNode>(Array<Var>{source->data, p.packed->data}, Array<Buffer>{source, p.packed}, body,
-                                dict({{"num_outputs", intImm(1)}, {"tir.is_scheduled", intImm(1)}, {"auto_vectorize", intImm(1)}}));
+  auto out = make<PrimFuncNode>(
+      Array<Var>{source->data, p.packed->data}, Array<Buffer>{source, p.packed}, body,
+      dict({{"num_outputs", intImm(1)}, {"tir.is_scheduled", intImm(1)}, {"auto_vectorize", intImm(1)}}));
   out->origin = f->origin;
   return freshen(PrimFunc(out));
 }
 
 // The program without its packings, which have become parameters behind the inputs.
-PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vector<Packing>& packings, std::vector<size_t>& kept, size_t numInputs) {
+PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vector<Packing>& packings,
+                     std::vector<size_t>& kept, size_t numInputs) {
   std::vector<Stmt> rest;
   auto isPacking = [&](const Stmt& s) {
     for (const Packing& p : packings)
@@ -124,7 +126,8 @@ size_t inputsOf(const PrimFunc& f) {
 
 class Caller : public ExprMutator {
 public:
-  Caller(Module module, const std::map<std::string, Split>& splits) : ExprMutator(std::move(module)), splits_(splits) {}
+  Caller(Module module, const std::map<std::string, Split>& splits)
+      : ExprMutator(std::move(module)), splits_(splits) {}
 
 protected:
   GraphExpr visitCall(const GraphCall& original) override {
@@ -138,7 +141,8 @@ protected:
     for (size_t i : it->second.kept) tensors.push_back(given[i]);
     for (const Split::Pack& p : it->second.packs) {
       Array<GraphExpr> source = {given[p.source]};
-      auto pack = make<GraphCallNode>(make<const OpRefNode>("call_tir"), Array<GraphExpr>{p.program, make<const TupleNode>(source)}, nullptr,
+      auto pack = make<GraphCallNode>(make<const OpRefNode>("call_tir"),
+                                      Array<GraphExpr>{p.program, make<const TupleNode>(source)}, nullptr,
                                       Array<Type>{p.type}, p.type);
       pack->origin = call->origin;
       auto var = builder.emit(GraphExpr(pack), p.program->name);
@@ -173,7 +177,8 @@ Result<Module> splitPreproc(const Module& module) {
     for (const Packing& p : packings) {
       std::string packName = freshName(out, name + "_pack");
       out = withFunction(out, packName, packProgram(PrimFunc(f), p));
-      split.packs.push_back({out->names.back(), p.source, make<const TensorTypeNode>(p.packed->dtype, p.packed->shape)});
+      split.packs.push_back(
+          {out->names.back(), p.source, make<const TensorTypeNode>(p.packed->dtype, p.packed->shape)});
     }
     PrimFunc main = mainProgram(PrimFunc(f), BlockRealize(root), packings, split.kept, inputsOf(PrimFunc(f)));
     out = withFunction(out, name, main);

@@ -11,8 +11,8 @@ namespace bevel {
 ///   lv = call_tir(matmul, (x, W))      →     lv = call_tir(matmul_pack, (W,))
 ///                                            lv1 = call_tir(matmul, (x, lv))
 ///
-/// When the arguments are constants, a later pass runs the packing at compile time. Blocks that read anything but parameters
-/// stay where they are.
+/// When the arguments are constants, a later pass runs the packing at compile time. Blocks that read anything
+/// but parameters stay where they are.
 Result<Module> splitPreproc(const Module& module);
 
 } // namespace bevel

@@ -68,9 +68,9 @@ const Row* findRow(std::string_view name) {
 /// A key of the text form with its field: exactly one pointer is set.
 struct Key {
   const char* name;
-  std::string Target::*text = nullptr;
-  int64_t Target::*large = nullptr;
-  int Target::*number = nullptr;
+  std::string Target::* text = nullptr;
+  int64_t Target::* large = nullptr;
+  int Target::* number = nullptr;
 };
 
 const Key kKeys[] = {

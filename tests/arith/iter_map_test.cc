@@ -364,14 +364,12 @@ TEST(IndexMaps, PaddedInverses) {
   checkPaddedInverse(nchwc, {1, 8, 2, 3});
   checkPaddedInverse(nchwc, {2, 6, 2, 3}); // padded channels
   checkPaddedInverse(nchwc, {1, 1, 1, 1});
-  auto split = IndexMap::of(1, [](const std::vector<Var>& v) {
-    return Array<Expr>{floordiv(v[0], 4), floormod(v[0], 4)};
-  });
+  auto split = IndexMap::of(
+      1, [](const std::vector<Var>& v) { return Array<Expr>{floordiv(v[0], 4), floormod(v[0], 4)}; });
   for (int64_t n : {1, 3, 4, 5, 14, 16}) checkPaddedInverse(split, {n});
   checkPaddedInverse(split, {14}, {3}); // begins inside a tile
-  auto offset = IndexMap::of(1, [](const std::vector<Var>& v) {
-    return Array<Expr>{floordiv(v[0] + 3, 4), floormod(v[0] + 3, 4)};
-  });
+  auto offset = IndexMap::of(
+      1, [](const std::vector<Var>& v) { return Array<Expr>{floordiv(v[0] + 3, 4), floormod(v[0] + 3, 4)}; });
   checkPaddedInverse(offset, {14}); // padding on both sides
   auto flat = IndexMap::of(2, [](const std::vector<Var>& v) { return Array<Expr>{v[0] * 128 + v[1]}; });
   checkPaddedInverse(flat, {3, 128});
@@ -384,9 +382,8 @@ TEST(IndexMaps, PaddedInverses) {
 
 TEST(IndexMaps, ShapesTextAndComposition) {
   Analyzer an;
-  auto split = IndexMap::of(2, [](const std::vector<Var>& v) {
-    return Array<Expr>{floordiv(v[0], 16), v[1], floormod(v[0], 16)};
-  });
+  auto split = IndexMap::of(
+      2, [](const std::vector<Var>& v) { return Array<Expr>{floordiv(v[0], 16), v[1], floormod(v[0], 16)}; });
   EXPECT_EQ(split.str(), "lambda i0, i1: (i0 // 16, i1, i0 % 16)");
   auto shape = split.applyShape({intImm(40), intImm(7)}, an);
   ASSERT_TRUE(shape);
@@ -398,9 +395,8 @@ TEST(IndexMaps, ShapesTextAndComposition) {
   EXPECT_FALSE(split.inverse({range(intImm(0), intImm(40)), range(intImm(0), intImm(7))}, an));
   EXPECT_FALSE(split.inverse({range(intImm(0), intImm(40))}, an)); // wrong rank
   EXPECT_TRUE(IndexMap::identity(3).isIdentity());
-  auto other = IndexMap::of(2, [](const std::vector<Var>& v) {
-    return Array<Expr>{floordiv(v[0], 16), v[1], floormod(v[0], 16)};
-  });
+  auto other = IndexMap::of(
+      2, [](const std::vector<Var>& v) { return Array<Expr>{floordiv(v[0], 16), v[1], floormod(v[0], 16)}; });
   EXPECT_TRUE(split.equals(other));
   EXPECT_FALSE(split.equals(IndexMap::identity(2)));
   auto negative = IndexMap::of(1, [](const std::vector<Var>& v) { return Array<Expr>{v[0] - 1}; });

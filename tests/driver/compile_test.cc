@@ -55,7 +55,8 @@ Ran run(const std::string& text, const std::vector<HostValue>& inputs) {
     if (!a || !b) continue;
     EXPECT_EQ(a->shape, b->shape);
     for (int64_t k = 0; k < std::min(a->size(), b->size()); ++k)
-      EXPECT_NEAR(a->asDouble(k), b->asDouble(k), 1e-5 * (1 + std::abs(a->asDouble(k)))) << "output " << i << " element " << k;
+      EXPECT_NEAR(a->asDouble(k), b->asDouble(k), 1e-5 * (1 + std::abs(a->asDouble(k))))
+          << "output " << i << " element " << k;
   }
   return fast;
 }
@@ -65,10 +66,16 @@ HostValue floats(std::vector<int64_t> shape, double first = 0, double step = 1) 
   for (int64_t i = 0; i < t->size(); ++i) t->setDouble(i, first + step * double(i));
   return {t, false, {}};
 }
-HostValue scalarBool(bool b) { return {TensorObject::of<int>(kBool, {}, {b}), false, {}}; }
-HostValue ints(std::vector<int64_t> values) { return {TensorObject::of<int64_t>(kInt64, {int64_t(values.size())}, values), false, {}}; }
+HostValue scalarBool(bool b) {
+  return {TensorObject::of<int>(kBool, {}, {b}), false, {}};
+}
+HostValue ints(std::vector<int64_t> values) {
+  return {TensorObject::of<int64_t>(kInt64, {int64_t(values.size())}, values), false, {}};
+}
 
-std::string module(const std::string& functions) { return "@I.ir_module\nclass Module:\n" + functions; }
+std::string module(const std::string& functions) {
+  return "@I.ir_module\nclass Module:\n" + functions;
+}
 
 TEST(Compile, ChainWithSymbolicDimension) {
   std::string text = module(R"(
@@ -85,7 +92,8 @@ TEST(Compile, ChainWithSymbolicDimension) {
     Ran r = run(text, {floats({n, 5}, -6), floats({5}, 1, 0)});
     ASSERT_EQ(r.error, "");
     ASSERT_EQ(r.outputs[0].tensor->shape, (std::vector<int64_t>{n, 5}));
-    for (int64_t i = 0; i < n * 5; ++i) EXPECT_EQ(r.outputs[0].tensor->asDouble(i), std::max(0.0, double(i) - 5));
+    for (int64_t i = 0; i < n * 5; ++i)
+      EXPECT_EQ(r.outputs[0].tensor->asDouble(i), std::max(0.0, double(i) - 5));
   }
 }
 

@@ -10,7 +10,9 @@
 namespace bevel {
 namespace {
 
-std::string temporary(const char* name) { return (std::filesystem::temp_directory_path() / name).string(); }
+std::string temporary(const char* name) {
+  return (std::filesystem::temp_directory_path() / name).string();
+}
 
 struct Removed {
   std::string path;
@@ -23,16 +25,18 @@ struct Removed {
 Tensor counting(DType dtype, std::vector<int64_t> shape) {
   auto t = TensorObject::zeros(dtype, std::move(shape));
   for (int64_t i = 0; i < t->size(); ++i)
-    if (dtype.isFloat()) t->setDouble(i, double(i) - 1.5);
-    else t->setInt(i, i - 1);
+    if (dtype.isFloat())
+      t->setDouble(i, double(i) - 1.5);
+    else
+      t->setInt(i, i - 1);
   return t;
 }
 
 TEST(Npy, KeepsEveryTypeAndShape) {
   Removed file{temporary("bevel_values_test.npy")};
   std::vector<std::vector<int64_t>> shapes = {{}, {0}, {1}, {7}, {2, 3}, {3, 0, 2}, {2, 1, 5}};
-  for (DType dtype : {kBool, DType::Int(8), DType::Int(16), kInt32, kInt64, DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64),
-                      DType::Float(16), kFloat32, DType::Float(64)})
+  for (DType dtype : {kBool, DType::Int(8), DType::Int(16), kInt32, kInt64, DType::UInt(8), DType::UInt(16),
+                      DType::UInt(32), DType::UInt(64), DType::Float(16), kFloat32, DType::Float(64)})
     for (const auto& shape : shapes) {
       Tensor t = counting(dtype, shape);
       ASSERT_TRUE(writeNpy(file.path, *t));
@@ -99,7 +103,10 @@ TEST(Pb, KeepsTensorsListsAndOptionals) {
 }
 
 TEST(Values, PassThroughTheRunTime) {
-  HostValue list{nullptr, true, {HostValue{counting(DType::Float(16), {3}), false, {}}, HostValue{TensorObject::ofStrings({1}, {"t"}), false, {}}, HostValue()}};
+  HostValue list{nullptr,
+                 true,
+                 {HostValue{counting(DType::Float(16), {3}), false, {}},
+                  HostValue{TensorObject::ofStrings({1}, {"t"}), false, {}}, HostValue()}};
   auto value = toRuntime(list);
   ASSERT_TRUE(value) << value.error().str();
   auto back = fromRuntime(*value);

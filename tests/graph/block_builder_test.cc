@@ -1,4 +1,5 @@
-// Building, inferring and rewriting graph functions, with operators of the test's own (this layer knows no others).
+// Building, inferring and rewriting graph functions, with operators of the test's own (this layer knows no
+// others).
 #include "arith/analyzer.h"
 #include "graph/dataflow.h"
 #include "graph/mutator.h"
@@ -11,7 +12,9 @@
 namespace bevel {
 namespace {
 
-Result<Type> likeFirst(const OpCall& call, InferContext&) { return call.type(0); }
+Result<Type> likeFirst(const OpCall& call, InferContext&) {
+  return call.type(0);
+}
 Result<Type> broadcast2(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(0), call.shape(1)));
   return Type(make<const TensorTypeNode>(call.dtype(0), shape));
@@ -20,7 +23,8 @@ Result<Type> unknownLength(const OpCall& call, InferContext& context) {
   return Type(make<const TensorTypeNode>(call.dtype(0), Array<Expr>{context.unknownDim("k")}));
 }
 Result<TeTensors> twiceCompute(const OpCall&, const TeTensors& in) {
-  return TeTensors{te::compute(in[0].shape(), "twice", [&](const Array<Var>& i) { return in[0](Array<Expr>(i)) * 2; })};
+  return TeTensors{
+      te::compute(in[0].shape(), "twice", [&](const Array<Var>& i) { return in[0](Array<Expr>(i)) * 2; })};
 }
 
 void registerTestOps() {
@@ -36,7 +40,9 @@ void registerTestOps() {
 GraphVar input(const char* name, Array<Expr> shape, DType t = kFloat32) {
   return make<const GraphVarNode>(name, make<const TensorTypeNode>(t, std::move(shape)));
 }
-const Array<Expr>& shapeOf(const GraphExpr& e) { return e->type.as<TensorTypeNode>()->shape; }
+const Array<Expr>& shapeOf(const GraphExpr& e) {
+  return e->type.as<TensorTypeNode>()->shape;
+}
 
 struct Building : testing::Test {
   Building() { registerTestOps(); }
@@ -109,7 +115,8 @@ TEST_F(Building, EqualProgramsAreShared) {
   GraphVar x = input("x", {intImm(5)});
   bb.beginFunction("main", {x});
   auto twice = [](const TeTensors& in) -> Result<TeTensors> {
-    return TeTensors{te::compute(in[0].shape(), "twice", [&](const Array<Var>& i) { return in[0](Array<Expr>(i)) * 2; })};
+    return TeTensors{
+        te::compute(in[0].shape(), "twice", [&](const Array<Var>& i) { return in[0](Array<Expr>(i)) * 2; })};
   };
   auto a = bb.emitTe(twice, {x}, "twice");
   ASSERT_TRUE(a) << a.error().str();
@@ -176,7 +183,8 @@ Module mulAdd() {
 
 std::vector<std::string> callsOf(const Module& m) {
   std::vector<std::string> names;
-  forEachCall(cast<FunctionNode>(m->find("main")), [&](const GraphCall& c, const GraphVar&) { names.push_back(c->opName()); });
+  forEachCall(cast<FunctionNode>(m->find("main")),
+              [&](const GraphCall& c, const GraphVar&) { names.push_back(c->opName()); });
   return names;
 }
 

@@ -1,6 +1,6 @@
 // The importer: symbolic shapes, versions, functions, faults listed together, hostile bytes.
-#include "import/onnx_model_support.h"
 #include "graph/visitor.h"
+#include "import/onnx_model_support.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@ namespace {
 
 using namespace test;
 
-Result<OnnxModel> import(const OnnxGraph& g, int64_t opset = 18, const std::vector<OnnxFunction>& functions = {}) {
+Result<OnnxModel> import(const OnnxGraph& g, int64_t opset = 18,
+                         const std::vector<OnnxFunction>& functions = {}) {
   static std::vector<std::string> kept; // constants refer to the bytes
   kept.push_back(serialize(g, opset, functions));
   return importOnnx(kept.back(), nullptr, "");
@@ -17,11 +18,14 @@ Result<OnnxModel> import(const OnnxGraph& g, int64_t opset = 18, const std::vect
 
 std::vector<std::string> operators(const OnnxModel& m) {
   std::vector<std::string> names;
-  forEachCall(cast<FunctionNode>(m.module->find(m.function)), [&](const GraphCall& c, const GraphVar&) { names.push_back(c->opName()); });
+  forEachCall(cast<FunctionNode>(m.module->find(m.function)),
+              [&](const GraphCall& c, const GraphVar&) { names.push_back(c->opName()); });
   return names;
 }
 
-Tensor i64(std::vector<int64_t> shape, std::vector<int64_t> values) { return TensorObject::of(kInt64, std::move(shape), values); }
+Tensor i64(std::vector<int64_t> shape, std::vector<int64_t> values) {
+  return TensorObject::of(kInt64, std::move(shape), values);
+}
 
 TEST(OnnxImport, ShapeChainsStayExpressions) {
   OnnxGraph g;
@@ -59,13 +63,16 @@ TEST(OnnxImport, NodeNamesAreOrigins) {
 TEST(OnnxImport, AllUnsupportedOperatorsInOneError) {
   OnnxGraph g;
   g.inputs = {{"x", {"2"}}};
-  g.nodes = {{"Foo", {"x"}, {"a"}, {}, "", "one"}, {"Relu", {"a"}, {"b"}, {}, "", ""}, {"Bar", {"b"}, {"c"}, {}, "my.domain", "two"}};
+  g.nodes = {{"Foo", {"x"}, {"a"}, {}, "", "one"},
+             {"Relu", {"a"}, {"b"}, {}, "", ""},
+             {"Bar", {"b"}, {"c"}, {}, "my.domain", "two"}};
   g.outputs = {"c"};
   auto m = import(g);
   ASSERT_FALSE(m);
   EXPECT_EQ(m.error().code, ErrorCode::kUnsupported);
   std::string text = m.error().str();
-  for (const char* word : {"Foo", "my.domain.Bar", "'one'", "'two'"}) EXPECT_NE(text.find(word), std::string::npos) << text;
+  for (const char* word : {"Foo", "my.domain.Bar", "'one'", "'two'"})
+    EXPECT_NE(text.find(word), std::string::npos) << text;
 }
 
 TEST(OnnxImport, FaultsAreListedTogether) {
@@ -95,7 +102,11 @@ TEST(OnnxImport, FunctionsAreInlinedAndBounded) {
   std::vector<OnnxFunction> chain;
   for (int i = 0; i < 36; ++i) {
     std::string next = "F" + std::to_string(i + 1);
-    chain.push_back({"F" + std::to_string(i), "local", {"a"}, {"c"}, {{next, {"a"}, {"b"}, {}, "local", ""}, {next, {"b"}, {"c"}, {}, "local", ""}}});
+    chain.push_back({"F" + std::to_string(i),
+                     "local",
+                     {"a"},
+                     {"c"},
+                     {{next, {"a"}, {"b"}, {}, "local", ""}, {next, {"b"}, {"c"}, {}, "local", ""}}});
   }
   chain.push_back({"F36", "local", {"a"}, {"b"}, {{"Relu", {"a"}, {"b"}, {}, "", ""}}});
   g.nodes[0].op = "F0";
@@ -121,16 +132,22 @@ TEST(OnnxImport, OldVersions) {
 TEST(OnnxImport, HugeDimensionsAreErrors) {
   OnnxGraph g;
   g.initializers = {{"shape", i64({3}, {int64_t(1) << 40, int64_t(1) << 40, 7})}};
-  g.nodes = {{"ConstantOfShape", {"shape"}, {"y"}, {}, "", ""}, {"Reshape", {"y", "shape"}, {"z"}, {}, "", ""}};
+  g.nodes = {{"ConstantOfShape", {"shape"}, {"y"}, {}, "", ""},
+             {"Reshape", {"y", "shape"}, {"z"}, {}, "", ""}};
   g.outputs = {"z"};
-  auto m = import(g); // must neither allocate nor crash; whether it is refused now or when memory is planned is open
-  if (!m) { EXPECT_NE(m.error().code, ErrorCode::kInternal); }
+  auto m = import(
+      g); // must neither allocate nor crash; whether it is refused now or when memory is planned is open
+  if (!m) {
+    EXPECT_NE(m.error().code, ErrorCode::kInternal);
+  }
 }
 
 TEST(OnnxImport, DamagedBytesNeverCrash) {
   OnnxGraph g;
   g.inputs = {{"x", {"n", "4", "6"}}};
-  g.initializers = {{"w", TensorObject::of(kFloat32, {6, 3}, std::vector<double>(18, 0.5))}, {"zero", i64({1}, {0})}, {"minus", i64({1}, {-1})}};
+  g.initializers = {{"w", TensorObject::of(kFloat32, {6, 3}, std::vector<double>(18, 0.5))},
+                    {"zero", i64({1}, {0})},
+                    {"minus", i64({1}, {-1})}};
   g.nodes = {{"MatMul", {"x", "w"}, {"m"}, {}, "", "product"},
              {"Shape", {"m"}, {"s"}, {}, "", ""},
              {"Gather", {"s", "zero"}, {"n"}, {}, "", ""},
@@ -140,7 +157,8 @@ TEST(OnnxImport, DamagedBytesNeverCrash) {
   g.outputs = {"y"};
   std::string bytes = serialize(g, 18);
   ASSERT_TRUE(importOnnx(bytes, nullptr, ""));
-  for (size_t n = 0; n < bytes.size(); n += 3) (void)importOnnx(std::string_view(bytes).substr(0, n), nullptr, "");
+  for (size_t n = 0; n < bytes.size(); n += 3)
+    (void)importOnnx(std::string_view(bytes).substr(0, n), nullptr, "");
   uint64_t state = 1;
   for (int k = 0; k < 600; ++k) {
     std::string damaged = bytes;
@@ -149,7 +167,9 @@ TEST(OnnxImport, DamagedBytesNeverCrash) {
       damaged[(state >> 33) % damaged.size()] = char(state >> 20);
     }
     auto m = importOnnx(damaged, nullptr, "");
-    if (!m) { EXPECT_FALSE(m.error().message.empty()); }
+    if (!m) {
+      EXPECT_FALSE(m.error().message.empty());
+    }
   }
 }
 

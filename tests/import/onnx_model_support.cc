@@ -16,12 +16,30 @@ void writeAttr(Writer& node, const OnnxAttr& a) {
   Writer w(node, 5);
   w.add_string(1, a.name);
   switch (a.kind) {
-  case OnnxAttr::kInt: w.add_int64(3, a.i); w.add_enum(20, 2); break;
-  case OnnxAttr::kFloat: w.add_float(2, a.f); w.add_enum(20, 1); break;
-  case OnnxAttr::kString: w.add_bytes(4, a.s); w.add_enum(20, 3); break;
-  case OnnxAttr::kInts: w.add_packed_int64(8, a.ints.begin(), a.ints.end()); w.add_enum(20, 7); break;
-  case OnnxAttr::kFloats: w.add_packed_float(7, a.floats.begin(), a.floats.end()); w.add_enum(20, 6); break;
-  case OnnxAttr::kGraph: w.add_message(6, a.s); w.add_enum(20, 5); break;
+  case OnnxAttr::kInt:
+    w.add_int64(3, a.i);
+    w.add_enum(20, 2);
+    break;
+  case OnnxAttr::kFloat:
+    w.add_float(2, a.f);
+    w.add_enum(20, 1);
+    break;
+  case OnnxAttr::kString:
+    w.add_bytes(4, a.s);
+    w.add_enum(20, 3);
+    break;
+  case OnnxAttr::kInts:
+    w.add_packed_int64(8, a.ints.begin(), a.ints.end());
+    w.add_enum(20, 7);
+    break;
+  case OnnxAttr::kFloats:
+    w.add_packed_float(7, a.floats.begin(), a.floats.end());
+    w.add_enum(20, 6);
+    break;
+  case OnnxAttr::kGraph:
+    w.add_message(6, a.s);
+    w.add_enum(20, 5);
+    break;
   }
 }
 
@@ -44,17 +62,27 @@ void writeInput(Writer& graph, const std::string& name, const std::vector<std::s
   for (const std::string& d : dims) {
     Writer dim(shape, 1);
     bool number = !d.empty() && d.find_first_not_of("0123456789") == std::string::npos;
-    if (number) dim.add_int64(1, std::stoll(d));
-    else dim.add_string(2, d);
+    if (number)
+      dim.add_int64(1, std::stoll(d));
+    else
+      dim.add_string(2, d);
   }
 }
 
 } // namespace
 
-OnnxAttr intAttribute(std::string name, int64_t v) { return {std::move(name), OnnxAttr::kInt, v, 0, "", {}, {}}; }
-OnnxAttr floatAttribute(std::string name, float v) { return {std::move(name), OnnxAttr::kFloat, 0, v, "", {}, {}}; }
-OnnxAttr stringAttribute(std::string name, std::string v) { return {std::move(name), OnnxAttr::kString, 0, 0, std::move(v), {}, {}}; }
-OnnxAttr intsAttribute(std::string name, std::vector<int64_t> v) { return {std::move(name), OnnxAttr::kInts, 0, 0, "", std::move(v), {}}; }
+OnnxAttr intAttribute(std::string name, int64_t v) {
+  return {std::move(name), OnnxAttr::kInt, v, 0, "", {}, {}};
+}
+OnnxAttr floatAttribute(std::string name, float v) {
+  return {std::move(name), OnnxAttr::kFloat, 0, v, "", {}, {}};
+}
+OnnxAttr stringAttribute(std::string name, std::string v) {
+  return {std::move(name), OnnxAttr::kString, 0, 0, std::move(v), {}, {}};
+}
+OnnxAttr intsAttribute(std::string name, std::vector<int64_t> v) {
+  return {std::move(name), OnnxAttr::kInts, 0, 0, "", std::move(v), {}};
+}
 
 std::string serialize(const OnnxGraph& graph, int64_t opset, const std::vector<OnnxFunction>& functions) {
   std::string out;
@@ -87,7 +115,8 @@ std::string serialize(const OnnxGraph& graph, int64_t opset, const std::vector<O
   return out;
 }
 
-Result<HostTensors> foldNode(const std::string& op, const HostTensors& inputs, const std::vector<OnnxAttr>& attrs, int64_t opset, size_t outputs) {
+Result<HostTensors> foldNode(const std::string& op, const HostTensors& inputs,
+                             const std::vector<OnnxAttr>& attrs, int64_t opset, size_t outputs) {
   OnnxGraph g;
   OnnxNode n{op, {}, {}, attrs, "", "node"};
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -112,7 +141,8 @@ Result<HostTensors> foldNode(const std::string& op, const HostTensors& inputs, c
   };
   if (const auto* t = f->body->body.as<TupleNode>()) {
     for (const GraphExpr& e : t->items) BEVEL_CHECK(take(e));
-  } else BEVEL_CHECK(take(f->body->body));
+  } else
+    BEVEL_CHECK(take(f->body->body));
   return out;
 }
 

@@ -34,7 +34,8 @@ struct OnnxNode {
 struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   std::vector<std::pair<std::string, Tensor>> initializers;
-  std::vector<std::pair<std::string, std::vector<std::string>>> inputs; // float; numbers or names of dimensions
+  std::vector<std::pair<std::string, std::vector<std::string>>>
+      inputs; // float; numbers or names of dimensions
   std::vector<std::string> outputs;
 };
 struct OnnxFunction {
@@ -45,7 +46,7 @@ struct OnnxFunction {
 std::string serialize(const OnnxGraph& graph, int64_t opset, const std::vector<OnnxFunction>& functions = {});
 
 /// One node on constants: imports it, and gives what it was folded to.
-Result<HostTensors> foldNode(const std::string& op, const HostTensors& inputs, const std::vector<OnnxAttr>& attrs, int64_t opset = 18,
-                             size_t outputs = 1);
+Result<HostTensors> foldNode(const std::string& op, const HostTensors& inputs,
+                             const std::vector<OnnxAttr>& attrs, int64_t opset = 18, size_t outputs = 1);
 
 } // namespace bevel::test

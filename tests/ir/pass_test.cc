@@ -51,7 +51,8 @@ TEST(Passes, RunInOrderWithTimings) {
   std::vector<PassTiming> timings;
   std::vector<std::string> printed;
   PassOptions options;
-  options.timings = &timings, options.printChanged = true, options.verifyEach = true, options.roundTripEach = true;
+  options.timings = &timings, options.printChanged = true, options.verifyEach = true,
+  options.roundTripEach = true;
   options.print = [&](const std::string& title, const std::string&) { printed.push_back(title); };
   auto m =
       runPasses({mark("a"), nothing(), sequence("both", "two", {mark("b"), mark("c")})}, sample(), options);

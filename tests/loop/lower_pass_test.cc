@@ -46,9 +46,8 @@ For findLoop(const PrimFunc& f, const std::string& name) {
 TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   te::Tensor a = te::placeholder({intImm(3), intImm(0)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(0), "k");
-  te::Tensor c = te::compute({intImm(3)}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}), {r});
-  });
+  te::Tensor c =
+      te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
   auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
@@ -305,9 +304,8 @@ def main(a: T.handle, b: T.handle):
 TEST(Dependence, BlockKinds) {
   te::Tensor a = te::placeholder({intImm(4), intImm(5)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(5), "k");
-  te::Tensor c = te::compute({intImm(4)}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}), {r});
-  });
+  te::Tensor c =
+      te::compute({intImm(4)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
   te::Tensor d = te::compute({intImm(4)}, "D",
                              [&](const Array<Var>& i) { return c({i[0]}) + constantFloat(kFloat32, 1); });
   PrimFunc f = te::createPrimFunc({a, d});

@@ -58,9 +58,8 @@ TEST(Lower, SymbolicLength) {
 PrimFunc matmul(Expr m, Expr n, Expr k) {
   te::Tensor a = te::placeholder({m, k}, kFloat32, "A"), b = te::placeholder({k, n}, kFloat32, "B");
   IterVar r = te::reduceAxis(k, "k");
-  te::Tensor c = te::compute({m, n}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
-  });
+  te::Tensor c = te::compute(
+      {m, n}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); });
   return te::createPrimFunc({a, b, c});
 }
 

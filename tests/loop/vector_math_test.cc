@@ -1,4 +1,5 @@
-// Expanded functions against fp64 over the whole range of fp32: the bounds of docs/numerics.md, and special values.
+// Expanded functions against fp64 over the whole range of fp32: the bounds of docs/numerics.md, and special
+// values.
 #include "loop/vector_math.h"
 
 #include "loop/interpreter.h"
@@ -43,23 +44,30 @@ struct Case {
   double (*exact)(double);
   double bound;
 };
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double exp10d(double x) { return std::pow(10.0, x); }
-double rsqrtd(double x) { return 1 / std::sqrt(x); }
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+double exp10d(double x) {
+  return std::pow(10.0, x);
+}
+double rsqrtd(double x) {
+  return 1 / std::sqrt(x);
+}
 
 const Case kCases[] = {
-    {Intrin::kExp, std::exp, 1.5},       {Intrin::kExp2, std::exp2, 1.5},   {Intrin::kExp10, exp10d, 3},
-    {Intrin::kExpm1, std::expm1, 3},     {Intrin::kLog, std::log, 2},       {Intrin::kLog2, std::log2, 2.5},
-    {Intrin::kLog10, std::log10, 2.5},   {Intrin::kLog1p, std::log1p, 3},   {Intrin::kTanh, std::tanh, 2.5},
-    {Intrin::kSigmoid, sigmoid, 3},      {Intrin::kErf, std::erf, 2.5},     {Intrin::kSinh, std::sinh, 3},
-    {Intrin::kCosh, std::cosh, 3},       {Intrin::kAtan, std::atan, 2.5},   {Intrin::kAsin, std::asin, 3},
-    {Intrin::kAcos, std::acos, 3},       {Intrin::kAsinh, std::asinh, 4},   {Intrin::kAcosh, std::acosh, 4},
-    {Intrin::kAtanh, std::atanh, 4},     {Intrin::kRsqrt, rsqrtd, 1.5},
+    {Intrin::kExp, std::exp, 1.5},     {Intrin::kExp2, std::exp2, 1.5}, {Intrin::kExp10, exp10d, 3},
+    {Intrin::kExpm1, std::expm1, 3},   {Intrin::kLog, std::log, 2},     {Intrin::kLog2, std::log2, 2.5},
+    {Intrin::kLog10, std::log10, 2.5}, {Intrin::kLog1p, std::log1p, 3}, {Intrin::kTanh, std::tanh, 2.5},
+    {Intrin::kSigmoid, sigmoid, 3},    {Intrin::kErf, std::erf, 2.5},   {Intrin::kSinh, std::sinh, 3},
+    {Intrin::kCosh, std::cosh, 3},     {Intrin::kAtan, std::atan, 2.5}, {Intrin::kAsin, std::asin, 3},
+    {Intrin::kAcos, std::acos, 3},     {Intrin::kAsinh, std::asinh, 4}, {Intrin::kAcosh, std::acosh, 4},
+    {Intrin::kAtanh, std::atanh, 4},   {Intrin::kRsqrt, rsqrtd, 1.5},
 };
 
 // Every sign and exponent with a few mantissas, and a dense sweep of the interesting part.
 std::vector<float> samples() {
-  std::vector<float> xs = {0.f, -0.f, INFINITY, -INFINITY, NAN, 1.f, -1.f, 89.f, -88.95f, 3e-12f, 3e22f, 50.f};
+  std::vector<float> xs = {0.f,  -0.f, INFINITY, -INFINITY, NAN,   1.f,
+                           -1.f, 89.f, -88.95f,  3e-12f,    3e22f, 50.f};
   for (int e = -149; e < 128; ++e)
     for (double m : {1.0, 1.25, 1.4142, 1.7, 1.999}) {
       float v = float(std::ldexp(m, e));
@@ -80,7 +88,8 @@ TEST(VectorMath, StaysWithinItsBoundOverTheWholeRange) {
     for (size_t i = 0; i < xs.size(); ++i) {
       double want = c.exact(double(xs[i]));
       // sigmoid gives 0 where exp(-x) overflows and the true value is subnormal
-      double u = c.op == Intrin::kSigmoid && std::fabs(want) < 1.2e-38 ? (ys[i] < 1.3e-38f ? 0 : 1e9) : ulps(ys[i], want);
+      double u = c.op == Intrin::kSigmoid && std::fabs(want) < 1.2e-38 ? (ys[i] < 1.3e-38f ? 0 : 1e9)
+                                                                       : ulps(ys[i], want);
       if (u > worst) worst = u, at = xs[i];
     }
     EXPECT_LE(worst, c.bound) << intrinInfo(c.op).name << " at " << at;
@@ -90,7 +99,8 @@ TEST(VectorMath, StaysWithinItsBoundOverTheWholeRange) {
 }
 
 TEST(VectorMath, KeepsTheSignOfZero) {
-  for (Intrin op : {Intrin::kTanh, Intrin::kErf, Intrin::kSinh, Intrin::kAtan, Intrin::kAsin, Intrin::kAsinh, Intrin::kAtanh, Intrin::kExpm1}) {
+  for (Intrin op : {Intrin::kTanh, Intrin::kErf, Intrin::kSinh, Intrin::kAtan, Intrin::kAsin, Intrin::kAsinh,
+                    Intrin::kAtanh, Intrin::kExpm1}) {
     std::vector<float> y = applyTo(op, {-0.f, 0.f});
     EXPECT_TRUE(std::signbit(y[0])) << intrinInfo(op).name;
     EXPECT_FALSE(std::signbit(y[1])) << intrinInfo(op).name;

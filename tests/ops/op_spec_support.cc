@@ -34,7 +34,8 @@ double valueOf(const std::string& kind, DType t, Random& r, int64_t i) {
   if (t.isBool()) return double(r.below(2));
   bool isUnsigned = t.isUInt();
   if (kind == "idx5") return double(isUnsigned ? r.below(5) : r.below(10) - 5);
-  if (kind == "int9" || (!t.isFloat() && kind.empty())) return double(isUnsigned ? r.below(10) : r.below(19) - 9);
+  if (kind == "int9" || (!t.isFloat() && kind.empty()))
+    return double(isUnsigned ? r.below(10) : r.below(19) - 9);
   if (kind == "special") return special[size_t(i) % 9];
   if (kind == "pos") return t.isFloat() ? 0.5 + 2.5 * r.unit() : double(1 + r.below(9));
   if (kind == "unit") return 1.8 * r.unit() - 0.9;
@@ -46,14 +47,17 @@ double valueOf(const std::string& kind, DType t, Random& r, int64_t i) {
 Result<Tensor> readTensor(const std::string& text, Random& r) {
   size_t open = text.find('['), close = text.find(']');
   auto dtype = DType::parse(text.substr(0, open));
-  if (!dtype || close == std::string::npos) return fail(ErrorCode::kUsage, "bad input in a test case: " + text);
+  if (!dtype || close == std::string::npos)
+    return fail(ErrorCode::kUsage, "bad input in a test case: " + text);
   auto shape = readInts(text.substr(open + 1, close - open - 1));
   std::string kind = close + 1 < text.size() ? text.substr(close + 2) : "";
   auto t = TensorObject::zeros(*dtype, shape);
   for (int64_t i = 0; i < t->size(); ++i) {
     double v = valueOf(kind, *dtype, r, i);
-    if (dtype->isFloat()) t->setDouble(i, v);
-    else t->setInt(i, int64_t(v));
+    if (dtype->isFloat())
+      t->setDouble(i, v);
+    else
+      t->setInt(i, int64_t(v));
   }
   return Tensor(t);
 }
@@ -63,10 +67,13 @@ NodeRef readAttr(const std::string& text) {
     Array<NodeRef> items;
     std::stringstream in(text.substr(1, text.size() - 2));
     for (std::string item; std::getline(in, item, ',');)
-      items.push_back(item.find('.') == std::string::npos ? NodeRef(intImm(std::stoll(item))) : NodeRef(constantFloat(DType::Float(64), std::stod(item))));
+      items.push_back(item.find('.') == std::string::npos
+                          ? NodeRef(intImm(std::stoll(item)))
+                          : NodeRef(constantFloat(DType::Float(64), std::stod(item))));
     return list(items);
   }
-  bool number = text.find_first_not_of("0123456789-.e") == std::string::npos && text.find_first_of("0123456789") != std::string::npos;
+  bool number = text.find_first_not_of("0123456789-.e") == std::string::npos &&
+                text.find_first_of("0123456789") != std::string::npos;
   if (!number) return str(text);
   if (text.find('.') != std::string::npos) return constantFloat(DType::Float(64), std::stod(text));
   return intImm(std::stoll(text));
@@ -74,7 +81,11 @@ NodeRef readAttr(const std::string& text) {
 
 double toleranceOf(DType t) {
   if (!t.isFloat()) return 0;
-  return t.bits >= 64 ? 1e-12 : t.bits == 32 ? 2e-6 : t.code == TypeCode::kBFloat ? 1e-2 : t.bits == 16 ? 1e-3 : 0.13;
+  return t.bits >= 64                  ? 1e-12
+         : t.bits == 32                ? 2e-6
+         : t.code == TypeCode::kBFloat ? 1e-2
+         : t.bits == 16                ? 1e-3
+                                       : 0.13;
 }
 
 } // namespace
@@ -96,7 +107,8 @@ Result<OpCase> parseOpCase(const std::string& op, const std::string& spec, uint6
       inputs.emplace_back();
     } else {
       BEVEL_TRY(Tensor t, readTensor(word, r));
-      args.push_back(make<const GraphVarNode>(fmt::format("x{}", inputs.size()), tensorType(t->dtype, t->shape)));
+      args.push_back(
+          make<const GraphVarNode>(fmt::format("x{}", inputs.size()), tensorType(t->dtype, t->shape)));
       inputs.push_back(std::move(t));
     }
   }
@@ -115,7 +127,8 @@ Result<HostTensors> interpretCall(const OpCase& c) {
   std::vector<Type> types;
   if (const auto* tuple = type.as<TupleTypeNode>())
     for (const Type& t : tuple->fields_) types.push_back(t);
-  else types.push_back(type);
+  else
+    types.push_back(type);
   for (const Type& t : types) {
     Array<Expr> shape;
     for (const Expr& d : t.as<TensorTypeNode>()->shape) shape.push_back(analyzer.simplify(d));
@@ -129,19 +142,24 @@ Result<HostTensors> interpretCall(const OpCase& c) {
 }
 
 std::string difference(const TensorObject& expected, const TensorObject& actual) {
-  if (expected.dtype != actual.dtype) return fmt::format("dtype {} against {}", expected.dtype.str(), actual.dtype.str());
-  if (expected.shape != actual.shape) return fmt::format("shapes differ: {} against {} elements", expected.size(), actual.size());
+  if (expected.dtype != actual.dtype)
+    return fmt::format("dtype {} against {}", expected.dtype.str(), actual.dtype.str());
+  if (expected.shape != actual.shape)
+    return fmt::format("shapes differ: {} against {} elements", expected.size(), actual.size());
   double scale = 0, tolerance = toleranceOf(expected.dtype);
   for (int64_t i = 0; i < expected.size(); ++i)
-    if (expected.dtype.isFloat() && std::isfinite(expected.asDouble(i))) scale = std::max(scale, std::fabs(expected.asDouble(i)));
+    if (expected.dtype.isFloat() && std::isfinite(expected.asDouble(i)))
+      scale = std::max(scale, std::fabs(expected.asDouble(i)));
   for (int64_t i = 0; i < expected.size(); ++i) {
     if (!expected.dtype.isFloat()) {
-      if (expected.asInt(i) != actual.asInt(i)) return fmt::format("element {}: {} against {}", i, expected.asInt(i), actual.asInt(i));
+      if (expected.asInt(i) != actual.asInt(i))
+        return fmt::format("element {}: {} against {}", i, expected.asInt(i), actual.asInt(i));
       continue;
     }
     double a = expected.asDouble(i), b = actual.asDouble(i);
     if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
-    if (!(std::fabs(a - b) <= tolerance * std::max(std::fabs(a), std::min(scale, 1.0)))) return fmt::format("element {}: {} against {}", i, a, b);
+    if (!(std::fabs(a - b) <= tolerance * std::max(std::fabs(a), std::min(scale, 1.0))))
+      return fmt::format("element {}: {} against {}", i, a, b);
   }
   return "";
 }

@@ -30,7 +30,8 @@ TEST_P(OpCases, ComputeAgreesWithEval) {
       auto actual = test::interpretCall(*c);
       ASSERT_TRUE(actual) << actual.error().str();
       ASSERT_EQ(expected->size(), actual->size());
-      for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ(test::difference(*(*expected)[i], *(*actual)[i]), "") << "result " << i;
+      for (size_t i = 0; i < actual->size(); ++i)
+        EXPECT_EQ(test::difference(*(*expected)[i], *(*actual)[i]), "") << "result " << i;
     }
 }
 
@@ -43,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(All, OpCases, testing::ValuesIn(operatorsWithTests()), 
 TEST(Ops, EveryEntryIsDocumented) {
   registerOps();
   for (const Op* op : OpRegistry::global().all()) {
-    if (op->name.starts_with("t.")) continue; // registered by the graph tests of the same binary, for inference only
+    if (op->name.starts_with("t."))
+      continue; // registered by the graph tests of the same binary, for inference only
     EXPECT_GT(op->doc.size(), 3u) << op->name;
     EXPECT_TRUE(op->compute || op->decompose || !op->packed.empty()) << op->name << " cannot be computed";
   }

@@ -12,7 +12,9 @@ ADD_RELU = """
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor(("n", 5), dtype="float32"), y: R.Tensor((5,), dtype="float32")) -> R.Tensor(("n", 5), dtype="float32"):
+    def main(
+        x: R.Tensor(("n", 5), dtype="float32"), y: R.Tensor((5,), dtype="float32")
+    ) -> R.Tensor(("n", 5), dtype="float32"):
         n = T.int64()
         with R.dataflow():
             lv: R.Tensor((n, 5), dtype="float32") = R.add(x, y)
@@ -79,7 +81,17 @@ def test_tensor_program(bevel, tmp_path, options):
     x = np.arange(7, dtype=np.float32)
     np.save(tmp_path / "input_0.npy", x)
     out = tmp_path / "out"
-    bevel("run", tmp_path / "p.py", "--function", "scale", "--input-dir", tmp_path, "--output-dir", out, *options)
+    bevel(
+        "run",
+        tmp_path / "p.py",
+        "--function",
+        "scale",
+        "--input-dir",
+        tmp_path,
+        "--output-dir",
+        out,
+        *options,
+    )
     np.testing.assert_array_equal(np.load(out / "output_0.npy"), x)
     np.testing.assert_array_equal(np.load(out / "output_1.npy"), 2 * x)
 
@@ -136,7 +148,9 @@ def test_inspect_explain_bench(bevel, tmp_path):
     assert any("first" in call["nodes"] and "second" in call["nodes"] for call in explained["calls"])
     assert explained["schedules"]
     bench = json.loads(
-        bevel("bench", tmp_path / "m.onnx", "--seconds", "0.1", "--profile", "--json", "--dim", "batch=4").stdout
+        bevel(
+            "bench", tmp_path / "m.onnx", "--seconds", "0.1", "--profile", "--json", "--dim", "batch=4"
+        ).stdout
     )
     assert bench["min_ms"] <= bench["median_ms"] <= bench["p99_ms"] and bench["profile"]
     assert "Gemm" in bevel("ops", "--onnx").stdout
@@ -163,7 +177,8 @@ int main(void) {
   DLTensor input = {x, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, NULL, 0};
   bevel_model* model;
   bevel_instance* run;
-  if (my_model_load(&model) || bevel_instance_create(model, NULL, &run) || bevel_set_input(run, 0, &input) || bevel_run(run)) {
+  if (my_model_load(&model) || bevel_instance_create(model, NULL, &run) || bevel_set_input(run, 0, &input) ||
+      bevel_run(run)) {
     fprintf(stderr, "%s\\n", bevel_last_error());
     return 1;
   }
@@ -185,7 +200,18 @@ def test_library_in_a_c_program(bevel, root, tmp_path):
     header = tmp_path / "my-model.h"
     header.rename(tmp_path / "my_model.h")
     (tmp_path / "main.c").write_text(MAIN_C)
-    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main", f"-I{root}/include", "-I."]
+    command = [
+        "cc",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "main.c",
+        "-o",
+        "main",
+        f"-I{root}/include",
+        "-I.",
+    ]
     command += ["-L.", "-l:my-model.so", str(library), f"-Wl,-rpath,{library.parent}:{tmp_path}"]
     subprocess.run(command, cwd=tmp_path, check=True)
     result = subprocess.run([tmp_path / "main"], capture_output=True, text=True)

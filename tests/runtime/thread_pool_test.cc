@@ -41,8 +41,8 @@ TEST(ThreadPool, WakesParkedWorkers) {
   std::atomic<int> sum = 0;
   for (int i = 0; i < 30; ++i) { // outside of a run, workers park at once
     std::this_thread::sleep_for(std::chrono::microseconds(300));
-    ASSERT_TRUE(pool->run(
-        4, [](void* arg, int32_t part) { *static_cast<std::atomic<int>*>(arg) += part; }, &sum));
+    ASSERT_TRUE(
+        pool->run(4, [](void* arg, int32_t part) { *static_cast<std::atomic<int>*>(arg) += part; }, &sum));
   }
   EXPECT_EQ(sum, 30 * 6);
 }
@@ -58,8 +58,7 @@ TEST(ThreadPool, RefusesASecondLoopAtOnce) {
       1,
       [](void* arg, int32_t) {
         auto& e = *static_cast<Env*>(arg);
-        *e.inner = e.pool->run(
-            2, [](void*, int32_t) {}, nullptr);
+        *e.inner = e.pool->run(2, [](void*, int32_t) {}, nullptr);
       },
       &env);
   EXPECT_FALSE(inner);

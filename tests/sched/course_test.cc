@@ -1,4 +1,5 @@
-// Schedules of the ML compilation course (shared list, programs 3, 7 and 14) give the programs that the course shows.
+// Schedules of the ML compilation course (shared list, programs 3, 7 and 14) give the programs that the
+// course shows.
 #include "ir/parser.h"
 #include "tests/sched/support.h"
 
@@ -66,8 +67,10 @@ sch.unroll(k1)
 sch.vectorize(sch.get_loops(init)[-1])
 sch.vectorize(j1)
 sch.parallel(n)
-)", "bmm.py"));
-  EXPECT_TRUE(structuralEqual(sch->mod(), *target)) << firstDifference(sch->mod(), *target) << "\n" << print(sch->mod());
+)",
+                      "bmm.py"));
+  EXPECT_TRUE(structuralEqual(sch->mod(), *target)) << firstDifference(sch->mod(), *target) << "\n"
+                                                    << print(sch->mod());
   EXPECT_EQ(difference(cast<PrimFuncNode>((*before)->functions[0]), sch->func()), "");
 }
 
@@ -80,7 +83,8 @@ TEST(Course, TransformWithJfactor) {
 Y = sch.get_sblock("C")
 D = sch.get_sblock("D")
 i, j, k = sch.get_loops(Y)
-j0, j1 = sch.split(j, factors=[None, )" + std::to_string(jfactor) + R"(])
+j0, j1 = sch.split(j, factors=[None, )" +
+                         std::to_string(jfactor) + R"(])
 sch.reorder(i, j0, k, j1)
 sch.reverse_compute_at(D, j0)
 sch.decompose_reduction(Y, k)

@@ -1,5 +1,5 @@
-// Random programs under random traces: the results must not change by a bit. A failing trace is shrunk before it is shown.
-// BEVEL_FUZZ=n runs n programs instead of the default number.
+// Random programs under random traces: the results must not change by a bit. A failing trace is shrunk before
+// it is shown. BEVEL_FUZZ=n runs n programs instead of the default number.
 #include "tests/sched/random_program.h"
 
 #include <cstdlib>

@@ -107,13 +107,19 @@ TEST(Case17, ReverseComputeAtWritesEverything) {
 e = sch.get_sblock("E")
 i0, i1 = sch.split(sch.get_loops(d)[0], [None, 32])
 sch.reverse_compute_at(e, i0)
-)", {{"n", n}}), "") << n;
+)",
+                        {{"n", n}}),
+              "")
+        << n;
     EXPECT_EQ(scheduled(threeStages(), R"(d = sch.get_sblock("D")
 e = sch.get_sblock("E")
 i0, i1 = sch.split(sch.get_loops(d)[0], [None, 32])
 sch.reverse_compute_at(e, i1)
 sch.compute_at(sch.get_sblock("C"), i0)
-)", {{"n", n}}), "") << n;
+)",
+                        {{"n", n}}),
+              "")
+        << n;
   }
 }
 
@@ -121,16 +127,19 @@ sch.compute_at(sch.get_sblock("C"), i0)
 PrimFunc rowSum(int64_t rows, int64_t columns) {
   auto a = te::placeholder(dims({rows, columns}), kFloat32, "A");
   IterVar k = te::reduceAxis(intImm(columns), "k");
-  auto s = te::compute(dims({rows}), "S", [&](const Array<Var>& i) { return te::sum(a({i[0], k->var}), {k}); });
-  auto c = te::compute(dims({rows, columns}), "C", [&](const Array<Var>& i) { return a({i[0], i[1]}) - s({i[0]}); });
+  auto s =
+      te::compute(dims({rows}), "S", [&](const Array<Var>& i) { return te::sum(a({i[0], k->var}), {k}); });
+  auto c = te::compute(dims({rows, columns}), "C",
+                       [&](const Array<Var>& i) { return a({i[0], i[1]}) - s({i[0]}); });
   return te::createPrimFunc({a, c});
 }
 
 TEST(Case17, TailPredicatesGuardInitAndUpdate) {
   for (int64_t factor : {20, 8, 21, 1, 40}) {
-    std::string script = "c = sch.get_sblock(\"C\")\ni, j = sch.get_loops(c)\ni0, i1 = sch.split(i, [None, " + std::to_string(factor) +
-                         "])\nsch.compute_at(sch.get_sblock(\"S\"), ";
-    for (const char* loop : {"i0", "i1", "j"}) EXPECT_EQ(scheduled(rowSum(21, 13), (script + loop + ")\n").c_str()), "") << factor << loop;
+    std::string script = "c = sch.get_sblock(\"C\")\ni, j = sch.get_loops(c)\ni0, i1 = sch.split(i, [None, " +
+                         std::to_string(factor) + "])\nsch.compute_at(sch.get_sblock(\"S\"), ";
+    for (const char* loop : {"i0", "i1", "j"})
+      EXPECT_EQ(scheduled(rowSum(21, 13), (script + loop + ")\n").c_str()), "") << factor << loop;
   }
 }
 
@@ -138,13 +147,15 @@ TEST(Case17, RowSumsOf101By100) {
   EXPECT_EQ(scheduled(rowSum(101, 101), R"(i, j = sch.get_loops(sch.get_sblock("C"))
 i0, i1 = sch.split(i, [None, 100])
 sch.compute_at(sch.get_sblock("S"), i1)
-)"), "");
+)"),
+            "");
 }
 
 TEST(Case19, AllocationDominatesReductionLoops) {
   auto a = te::placeholder(dims({8, 8, 8}), kFloat32, "A");
   IterVar k = te::reduceAxis(intImm(8), "k");
-  auto s = te::compute(dims({8, 8}), "S", [&](const Array<Var>& i) { return te::sum(a({i[0], k->var, i[1]}), {k}); });
+  auto s = te::compute(dims({8, 8}), "S",
+                       [&](const Array<Var>& i) { return te::sum(a({i[0], k->var, i[1]}), {k}); });
   PrimFunc f = te::createPrimFunc({a, s});
   EXPECT_EQ(scheduled(f, R"(s = sch.get_sblock("S")
 i, j, k = sch.get_loops(s)
@@ -154,30 +165,42 @@ k0, k1 = sch.split(k, [2, 4])
 sch.reorder(i0, k0, j0, i1, k1, j1)
 w = sch.cache_write(s, 0, "local")
 sch.reverse_compute_at(w, j0)
-)"), "");
+)"),
+            "");
 }
 
 TEST(Legality, InliningThroughPadding) {
   auto a = te::placeholder(dims({5}), kFloat32, "A");
-  auto b = te::compute(dims({5}), "B", [&](const Array<Var>& i) { return a({i[0]}) * constantFloat(kFloat32, 3); });
+  auto b = te::compute(dims({5}), "B",
+                       [&](const Array<Var>& i) { return a({i[0]}) * constantFloat(kFloat32, 3); });
   auto p = te::compute(dims({9}), "P", [&](const Array<Var>& i) {
-    return ifThenElse(logicalAnd(i[0] >= intImm(2), i[0] < intImm(7)), b({i[0] - 2}), constantFloat(kFloat32, -1));
+    return ifThenElse(logicalAnd(i[0] >= intImm(2), i[0] < intImm(7)), b({i[0] - 2}),
+                      constantFloat(kFloat32, -1));
   });
-  auto w = te::compute(dims({7}), "W", [&](const Array<Var>& i) { return p({i[0]}) + p({i[0] + 1}) + p({i[0] + 2}); });
+  auto w = te::compute(dims({7}), "W",
+                       [&](const Array<Var>& i) { return p({i[0]}) + p({i[0] + 1}) + p({i[0] + 2}); });
   PrimFunc f = te::createPrimFunc({a, w});
-  EXPECT_EQ(scheduled(f, "sch.compute_inline(sch.get_sblock(\"B\"))\nsch.compute_inline(sch.get_sblock(\"P\"))\n"), "");
+  EXPECT_EQ(
+      scheduled(f, "sch.compute_inline(sch.get_sblock(\"B\"))\nsch.compute_inline(sch.get_sblock(\"P\"))\n"),
+      "");
   EXPECT_REFUSED(refused(f, "sch.reverse_compute_inline(sch.get_sblock(\"P\"))\n"), "axes");
   EXPECT_REFUSED(refused(f, "sch.reverse_compute_inline(sch.get_sblock(\"W\"))\n"), "several");
   // The window needs its halo: each tile computes it again.
   for (const char* loop : {"i0", "i1"})
-    EXPECT_EQ(scheduled(f, (std::string("i0, i1 = sch.split(sch.get_loops(sch.get_sblock(\"W\"))[0], [None, 3])\nsch.compute_at(sch.get_sblock(\"P\"), ") + loop +
-                            ")\n").c_str()), "") << loop;
+    EXPECT_EQ(scheduled(f, (std::string("i0, i1 = sch.split(sch.get_loops(sch.get_sblock(\"W\"))[0], [None, "
+                                        "3])\nsch.compute_at(sch.get_sblock(\"P\"), ") +
+                            loop + ")\n")
+                               .c_str()),
+              "")
+        << loop;
 }
 
 TEST(Legality, ReverseInlineOfAPart) {
   auto a = te::placeholder(dims({6, 4}), kFloat32, "A");
-  auto b = te::compute(dims({6, 4}), "B", [&](const Array<Var>& i) { return a({i[0], i[1]}) + constantFloat(kFloat32, 1); });
-  auto c = te::compute(dims({4, 3}), "C", [&](const Array<Var>& i) { return b({i[1], i[0]}) * b({i[1], i[0]}); });
+  auto b = te::compute(dims({6, 4}), "B",
+                       [&](const Array<Var>& i) { return a({i[0], i[1]}) + constantFloat(kFloat32, 1); });
+  auto c =
+      te::compute(dims({4, 3}), "C", [&](const Array<Var>& i) { return b({i[1], i[0]}) * b({i[1], i[0]}); });
   EXPECT_EQ(scheduled(te::createPrimFunc({a, c}), "sch.reverse_compute_inline(sch.get_sblock(\"C\"))\n"), "");
 }
 
@@ -188,17 +211,28 @@ TEST(Refused, WhatWouldChangeResults) {
   EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [2, 2])\n"), "iterations");
   EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, None])\n"), "None");
   EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, 0])\n"), "positive");
-  EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, 3], disable_predication=True)\n"), "divide");
-  EXPECT_REFUSED(refused(f, "l = sch.get_loops(sch.get_sblock(\"C\"))\nsch.fuse(l[0], l[2])\n"), "only thing");
+  EXPECT_REFUSED(
+      refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, 3], disable_predication=True)\n"),
+      "divide");
+  EXPECT_REFUSED(refused(f, "l = sch.get_loops(sch.get_sblock(\"C\"))\nsch.fuse(l[0], l[2])\n"),
+                 "only thing");
   EXPECT_REFUSED(refused(f, "l = sch.get_loops(sch.get_sblock(\"C\"))\nsch.reorder(l[0], l[0])\n"), "twice");
   EXPECT_REFUSED(refused(f, "sch.compute_inline(sch.get_sblock(\"C\"))\n"), "axis");
-  EXPECT_REFUSED(refused(f, "b = sch.get_sblock(\"C\")\nl = sch.get_loops(b)\nsch.reorder(l[2], l[0])\nsch.decompose_reduction(b, l[0])\n"), "repeated");
+  EXPECT_REFUSED(refused(f, "b = sch.get_sblock(\"C\")\nl = sch.get_loops(b)\nsch.reorder(l[2], "
+                            "l[0])\nsch.decompose_reduction(b, l[0])\n"),
+                 "repeated");
   EXPECT_REFUSED(refused(f, "sch.set_scope(sch.get_sblock(\"C\"), 0, \"local\")\n"), "parameter");
-  EXPECT_REFUSED(refused(f, "sch.transform_layout(sch.get_sblock(\"C\"), (\"write\", 0), lambda i, j: (j, i))\n"), "parameter");
+  EXPECT_REFUSED(
+      refused(f, "sch.transform_layout(sch.get_sblock(\"C\"), (\"write\", 0), lambda i, j: (j, i))\n"),
+      "parameter");
   EXPECT_REFUSED(refused(f, "sch.get_sblock(\"X\")\n"), "no block X");
   PrimFunc g = chain(intImm(10));
-  EXPECT_REFUSED(refused(g, "sch.compute_at(sch.get_sblock(\"C\"), sch.get_loops(sch.get_sblock(\"B\"))[0])\n"), "no consumer");
-  EXPECT_REFUSED(refused(g, "sch.reverse_compute_at(sch.get_sblock(\"B\"), sch.get_loops(sch.get_sblock(\"C\"))[0])\n"), "reads nothing");
+  EXPECT_REFUSED(
+      refused(g, "sch.compute_at(sch.get_sblock(\"C\"), sch.get_loops(sch.get_sblock(\"B\"))[0])\n"),
+      "no consumer");
+  EXPECT_REFUSED(
+      refused(g, "sch.reverse_compute_at(sch.get_sblock(\"B\"), sch.get_loops(sch.get_sblock(\"C\"))[0])\n"),
+      "reads nothing");
   EXPECT_REFUSED(refused(g, "sch.compute_inline(sch.get_sblock(\"C\"))\n"), "parameter");
 }
 
@@ -221,13 +255,27 @@ TEST(Refused, FailedStepLeavesTheScheduleUsable) {
 TEST(Layout, PackedWithTails) {
   for (auto [n, m] : {std::array{8, 8}, {5, 7}, {1, 1}, {4, 3}}) {
     auto a = te::placeholder(dims({n, m}), kFloat32, "A");
-    auto b = te::compute(dims({n, m}), "B", [&](const Array<Var>& i) { return a({i[0], i[1]}) + constantFloat(kFloat32, 1); });
-    auto c = te::compute(dims({m, n}), "C", [&](const Array<Var>& i) { return b({i[1], i[0]}) * constantFloat(kFloat32, 2); });
+    auto b = te::compute(dims({n, m}), "B",
+                         [&](const Array<Var>& i) { return a({i[0], i[1]}) + constantFloat(kFloat32, 1); });
+    auto c = te::compute(dims({m, n}), "C",
+                         [&](const Array<Var>& i) { return b({i[1], i[0]}) * constantFloat(kFloat32, 2); });
     PrimFunc f = te::createPrimFunc({a, c});
-    EXPECT_EQ(scheduled(f, "sch.transform_layout(sch.get_sblock(\"B\"), (\"write\", 0), lambda i, j: (j // 4, i, j % 4))\n"), "") << n << m;
-    EXPECT_EQ(scheduled(f, "sch.transform_layout(sch.get_sblock(\"C\"), (\"read\", 0), lambda i, j: (j // 4, i, j % 4), pad_value=0.0)\n"), "") << n << m;
-    EXPECT_EQ(scheduled(f, "sch.transform_block_layout(sch.get_sblock(\"B\"), lambda i, j: (j // 4, i, j % 4))\n"), "") << n << m;
-    EXPECT_EQ(scheduled(f, "sch.transform_block_layout(sch.get_sblock(\"C\"), lambda i, j: (j, i))\n"), "") << n << m;
+    EXPECT_EQ(
+        scheduled(
+            f,
+            "sch.transform_layout(sch.get_sblock(\"B\"), (\"write\", 0), lambda i, j: (j // 4, i, j % 4))\n"),
+        "")
+        << n << m;
+    EXPECT_EQ(scheduled(f, "sch.transform_layout(sch.get_sblock(\"C\"), (\"read\", 0), lambda i, j: (j // 4, "
+                           "i, j % 4), pad_value=0.0)\n"),
+              "")
+        << n << m;
+    EXPECT_EQ(
+        scheduled(f, "sch.transform_block_layout(sch.get_sblock(\"B\"), lambda i, j: (j // 4, i, j % 4))\n"),
+        "")
+        << n << m;
+    EXPECT_EQ(scheduled(f, "sch.transform_block_layout(sch.get_sblock(\"C\"), lambda i, j: (j, i))\n"), "")
+        << n << m;
   }
 }
 

@@ -17,7 +17,8 @@ private:
   uint64_t state_;
 };
 
-/// One to four stages over a matrix of odd sizes: elementwise, broadcast, shifted, transposed, windows with padding, row sums, products.
+/// One to four stages over a matrix of odd sizes: elementwise, broadcast, shifted, transposed, windows with
+/// padding, row sums, products.
 class RandomProgram {
 public:
   explicit RandomProgram(uint64_t seed) : dice_(seed) {
@@ -42,27 +43,32 @@ private:
     Array<Expr> shape = dims({rows_, columns_});
     using Axes = const Array<Var>&;
     switch (dice_.upTo(6)) {
-    case 0: return te::compute(shape, name, [&](Axes i) { return x({i[0], i[1]}) * two + y({i[0], i[1]}); });
+    case 0:
+      return te::compute(shape, name, [&](Axes i) { return x({i[0], i[1]}) * two + y({i[0], i[1]}); });
     case 1: // window down the rows, zero outside
       return te::compute(shape, name, [&](Axes i) {
         Expr above = ifThenElse(i[0] >= intImm(1), x({i[0] - 1, i[1]}), zero);
         return above + x({i[0], i[1]});
       });
     case 2: // mirrored columns
-      return te::compute(shape, name, [&](Axes i) { return x({i[0], intImm(columns_ - 1) - i[1]}) + y({i[0], i[1]}); });
+      return te::compute(shape, name,
+                         [&](Axes i) { return x({i[0], intImm(columns_ - 1) - i[1]}) + y({i[0], i[1]}); });
     case 3: { // sum of a row, taken from every element
       IterVar k = te::reduceAxis(intImm(columns_), "k");
-      auto sum = te::compute(dims({rows_}), name + "_sum", [&](Axes i) { return te::sum(x({i[0], k->var}), {k}); });
+      auto sum =
+          te::compute(dims({rows_}), name + "_sum", [&](Axes i) { return te::sum(x({i[0], k->var}), {k}); });
       return te::compute(shape, name, [&](Axes i) { return y({i[0], i[1]}) - sum({i[0]}); });
     }
     case 4: { // X times its transpose of Y
       IterVar k = te::reduceAxis(intImm(columns_), "k");
-      auto p = te::compute(dims({rows_, rows_}), name + "_prod", [&](Axes i) { return te::sum(x({i[0], k->var}) * y({i[1], k->var}), {k}); });
+      auto p = te::compute(dims({rows_, rows_}), name + "_prod",
+                           [&](Axes i) { return te::sum(x({i[0], k->var}) * y({i[1], k->var}), {k}); });
       return te::compute(shape, name, [&](Axes i) { return p({i[0], i[0]}) + y({i[0], i[1]}); });
     }
     default: { // largest of a column
       IterVar k = te::reduceAxis(intImm(rows_), "k");
-      auto m = te::compute(dims({columns_}), name + "_max", [&](Axes i) { return te::max(x({k->var, i[0]}), {k}); });
+      auto m = te::compute(dims({columns_}), name + "_max",
+                           [&](Axes i) { return te::max(x({k->var, i[0]}), {k}); });
       return te::compute(shape, name, [&](Axes i) { return max(y({i[0], i[1]}), m({i[1]}) - two); });
     }
     }
@@ -73,7 +79,8 @@ private:
   std::vector<te::Tensor> tensors_;
 };
 
-/// Tries one random step; most are refused. Values stay small: sums of products of small integers are exact in fp32.
+/// Tries one random step; most are refused. Values stay small: sums of products of small integers are exact
+/// in fp32.
 class RandomStep {
 public:
   RandomStep(Schedule& sch, Dice& dice) : sch_(sch), dice_(dice) {}
@@ -86,19 +93,32 @@ public:
     BEVEL_TRY(auto otherLoops, sch_.getLoops(other));
     static const std::vector<std::string> kScopes = {"local", "global", "shared"};
     switch (dice_.upTo(19)) {
-    case 0: return asStatus(sch_.computeInline(block));
-    case 1: return asStatus(sch_.reverseComputeInline(block));
+    case 0:
+      return asStatus(sch_.computeInline(block));
+    case 1:
+      return asStatus(sch_.reverseComputeInline(block));
     case 2:
-    case 3: return otherLoops.empty() ? Status() : sch_.computeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
+    case 3:
+      return otherLoops.empty() ? Status()
+                                : sch_.computeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
     case 4:
-    case 5: return otherLoops.empty() ? Status() : sch_.reverseComputeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
-    case 6: return asStatus(sch_.cacheRead(block, dice_.upTo(2), dice_.pick(kScopes)));
-    case 7: return asStatus(sch_.cacheWrite(block, 0, dice_.pick(kScopes)));
-    case 8: return loops.empty() ? Status() : asStatus(sch_.decomposeReduction(block, dice_.pick(loops)));
-    case 9: return asStatus(sch_.transformLayout(block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()));
-    case 10: return asStatus(sch_.transformBlockLayout(block, map()));
-    case 11: return loops.empty() ? Status() : asStatus(sch_.rfactor(dice_.pick(loops), 0));
-    default: return loops.empty() ? Status() : loopStep(loops);
+    case 5:
+      return otherLoops.empty() ? Status()
+                                : sch_.reverseComputeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
+    case 6:
+      return asStatus(sch_.cacheRead(block, dice_.upTo(2), dice_.pick(kScopes)));
+    case 7:
+      return asStatus(sch_.cacheWrite(block, 0, dice_.pick(kScopes)));
+    case 8:
+      return loops.empty() ? Status() : asStatus(sch_.decomposeReduction(block, dice_.pick(loops)));
+    case 9:
+      return asStatus(sch_.transformLayout(block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()));
+    case 10:
+      return asStatus(sch_.transformBlockLayout(block, map()));
+    case 11:
+      return loops.empty() ? Status() : asStatus(sch_.rfactor(dice_.pick(loops), 0));
+    default:
+      return loops.empty() ? Status() : loopStep(loops);
     }
   }
 
@@ -115,24 +135,35 @@ private:
       if (dice_.upTo(3) == 0) factors = {f, std::nullopt, 2};
       return asStatus(sch_.split(loop, factors, dice_.upTo(2) == 0));
     }
-    case 3: return at + 1 < loops.size() ? asStatus(sch_.fuse({loop, loops[at + 1]}, dice_.upTo(2) == 0)) : Status();
+    case 3:
+      return at + 1 < loops.size() ? asStatus(sch_.fuse({loop, loops[at + 1]}, dice_.upTo(2) == 0))
+                                   : Status();
     case 4:
     case 5: {
-      for (size_t i = loops.size(); i > 1; --i) std::swap(loops[i - 1], loops[size_t(dice_.upTo(int64_t(i)))]);
+      for (size_t i = loops.size(); i > 1; --i)
+        std::swap(loops[i - 1], loops[size_t(dice_.upTo(int64_t(i)))]);
       loops.resize(size_t(1 + dice_.upTo(int64_t(loops.size()))));
       return sch_.reorder(loops);
     }
-    case 6: return dice_.upTo(2) ? sch_.parallel(loop) : sch_.vectorize(loop);
-    default: return dice_.upTo(2) ? sch_.unroll(loop) : asStatus(sch_.addUnitLoop(loop));
+    case 6:
+      return dice_.upTo(2) ? sch_.parallel(loop) : sch_.vectorize(loop);
+    default:
+      return dice_.upTo(2) ? sch_.unroll(loop) : asStatus(sch_.addUnitLoop(loop));
     }
   }
 
   IndexMap map() {
     int64_t f = 1 + dice_.upTo(4);
     switch (dice_.upTo(3)) {
-    case 0: return IndexMap::of(2, [](const std::vector<Var>& i) { return Array<Expr>{i[1], i[0]}; });
-    case 1: return IndexMap::of(2, [&](const std::vector<Var>& i) { return Array<Expr>{floordiv(i[1], f), i[0], floormod(i[1], f)}; });
-    default: return IndexMap::of(1, [&](const std::vector<Var>& i) { return Array<Expr>{floordiv(i[0], f), floormod(i[0], f)}; });
+    case 0:
+      return IndexMap::of(2, [](const std::vector<Var>& i) { return Array<Expr>{i[1], i[0]}; });
+    case 1:
+      return IndexMap::of(2, [&](const std::vector<Var>& i) {
+        return Array<Expr>{floordiv(i[1], f), i[0], floormod(i[1], f)};
+      });
+    default:
+      return IndexMap::of(
+          1, [&](const std::vector<Var>& i) { return Array<Expr>{floordiv(i[0], f), floormod(i[0], f)}; });
     }
   }
 

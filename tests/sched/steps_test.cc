@@ -20,7 +20,8 @@ TEST(Steps, DocumentedExamplesRun) {
     ASSERT_TRUE(sch.has_value()) << sch.error().str();
     Status done = runScript(*sch, step->doc.script, step->name);
     ASSERT_TRUE(done.has_value()) << done.error().str();
-    EXPECT_TRUE(structuralEqual(sch->mod(), after)) << firstDifference(sch->mod(), after) << "\n" << print(sch->mod());
+    EXPECT_TRUE(structuralEqual(sch->mod(), after)) << firstDifference(sch->mod(), after) << "\n"
+                                                    << print(sch->mod());
     EXPECT_NE(std::string(step->doc.text), "");
 
     auto again = Trace::parse(sch->trace().str());
@@ -41,7 +42,8 @@ TEST(Steps, ExamplesKeepResults) {
     Module before = parsed(step->doc.before), after = parsed(step->doc.after);
     ASSERT_TRUE(before && after);
     for (size_t i = 0; i < before->functions.size(); ++i)
-      EXPECT_EQ(difference(cast<PrimFuncNode>(before->functions[i]), cast<PrimFuncNode>(after->functions[i])), "");
+      EXPECT_EQ(difference(cast<PrimFuncNode>(before->functions[i]), cast<PrimFuncNode>(after->functions[i])),
+                "");
   }
 }
 

@@ -94,7 +94,10 @@ TEST(Script, ListsAndNestedCalls) {
   Schedule sch = scheduleOf(f);
   ASSERT_OK(runScript(sch, R"(loops = sch.get_loops(sch.get_block("C"))
 sch.parallel(sch.fuse(*loops)) if_is_not_python
-)").has_value() ? Status(fail(ErrorCode::kInternal, "accepted nonsense")) : Status());
+)")
+                    .has_value()
+                ? Status(fail(ErrorCode::kInternal, "accepted nonsense"))
+                : Status());
   EXPECT_EQ(sch.func(), f);
   ASSERT_OK(runScript(sch, R"(b = sch.get_block("C")
 loops = sch.get_loops(b)
@@ -105,7 +108,8 @@ sch.parallel(sch.fuse(loops[0], loops[-2]))
 }
 
 TEST(Trace, SimplifiedDropsWhatNothingUses) {
-  auto trace = Trace::parse("b = sch.get_sblock(name=\"C\")\nc = sch.get_sblock(name=\"C\")\ni, j, k = sch.get_loops(block=b)\nsch.parallel(loop=i)\n");
+  auto trace = Trace::parse("b = sch.get_sblock(name=\"C\")\nc = sch.get_sblock(name=\"C\")\ni, j, k = "
+                            "sch.get_loops(block=b)\nsch.parallel(loop=i)\n");
   EXPECT_EQ(trace->simplified().steps.size(), 3u);
 }
 

@@ -57,8 +57,9 @@ TEST(Target, Lanes) {
 }
 
 TEST(Target, BadTextIsNamed) {
-  for (const char* text : {"", "pentium", "x86-64-v3,cores", "x86-64-v3,cores=x", "x86-64-v3,cores=0", "x86-64-v3,speed=3",
-                           "x86-64-v3,features=gfni", "x86-64-v3,vector=100", "x86-64-v3,cores=99999999999999999999"}) {
+  for (const char* text :
+       {"", "pentium", "x86-64-v3,cores", "x86-64-v3,cores=x", "x86-64-v3,cores=0", "x86-64-v3,speed=3",
+        "x86-64-v3,features=gfni", "x86-64-v3,vector=100", "x86-64-v3,cores=99999999999999999999"}) {
     Result<Target> t = Target::parse(text);
     ASSERT_FALSE(t) << text;
     EXPECT_EQ(t.error().code, ErrorCode::kInvalid);

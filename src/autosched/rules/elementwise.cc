@@ -3,8 +3,9 @@
 //   for i, j in T.grid(64, 100): B[i, j] = A[i, j] + 1
 //   →   for o in T.parallel(200): for l in T.vectorized(32): B[…] = A[…] + 1
 //
-// 1. The longest suffix of loops over which every access either runs through memory without gaps or does not move is
-// fused. 2. It is split by a few vectors and vectorised; the tail is masked. 3. The loops outside are fused for threads.
+// 1. The longest suffix of loops over which every access either runs through memory without gaps or does not
+// move is fused. 2. It is split by a few vectors and vectorised; the tail is masked. 3. The loops outside are
+// fused for threads.
 #include "autosched/rules/rules.h"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ bool vectorFriendly(const BlockInfo& b, size_t axis) {
 
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const Target& target) {
   std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
-  auto it = std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
+  auto it =
+      std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
   if (it == blocks.end() || it->reduces() || !it->simpleLoops || it->extents.empty()) return RuleResult{};
   const BlockInfo& b = *it;
   BEVEL_TRY(BlockRV rv, sch.getSblock(name));
@@ -64,8 +66,10 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
       BEVEL_TRY(std::vector<LoopRV> parts, sch.split(inner, {IntArg(), IntArg(lanes)}));
       BEVEL_CHECK(sch.vectorize(parts[1]));
       outer.push_back(parts[0]);
-    } else outer.push_back(inner);
-  } else outer.push_back(inner);
+    } else
+      outer.push_back(inner);
+  } else
+    outer.push_back(inner);
   if (total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork) {
     LoopRV all = outer[0];
     if (outer.size() > 1) {
@@ -73,7 +77,8 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
     }
     BEVEL_CHECK(sch.parallel(all));
   }
-  return RuleResult{true, name + (vectors ? ": vectors along contiguous elements" : ": scalar loop (accesses are not contiguous)")};
+  return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"
+                                          : ": scalar loop (accesses are not contiguous)")};
 }
 
 } // namespace bevel

@@ -5,7 +5,8 @@
 //
 // A block is inlined when it only has spatial axes, its result stays inside the program, and
 // - exactly one block reads it, or computing it again is cheaper than a load and store;
-// - the reader is no register-tiled reduction that would meet branches or repeated work in its innermost loop.
+// - the reader is no register-tiled reduction that would meet branches or repeated work in its innermost
+// loop.
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
@@ -16,11 +17,13 @@ namespace bevel {
 namespace {
 
 bool isParam(const PrimFunc& f, const Buffer& b) {
-  return std::any_of(f->buffers.begin(), f->buffers.end(), [&](const Buffer& p) { return p && p->data == b->data; });
+  return std::any_of(f->buffers.begin(), f->buffers.end(),
+                     [&](const Buffer& p) { return p && p->data == b->data; });
 }
 
 bool reads(const BlockInfo& b, const Buffer& buffer) {
-  return std::any_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.buffer->data == buffer->data; });
+  return std::any_of(b.accesses.begin(), b.accesses.end(),
+                     [&](const AccessPattern& a) { return !a.write && a.buffer->data == buffer->data; });
 }
 
 bool branches(const Block& b) {
@@ -33,8 +36,8 @@ bool branches(const Block& b) {
   return any;
 }
 
-// A reduction whose vectors run across results: a contraction (one operand moves along the last result axis and another
-// does not), or a window whose operands all run along it.
+// A reduction whose vectors run across results: a contraction (one operand moves along the last result axis
+// and another does not), or a window whose operands all run along it.
 bool tiled(const BlockInfo& b) {
   if (!b.reduces()) return false;
   size_t last = b.block->iters.size();

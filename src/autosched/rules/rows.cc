@@ -3,8 +3,9 @@
 //   m[i] = max_k A[i, k]; e[i, k] = exp(A[i, k] - m[i]); s[i] = sum_k e[i, k]; B[i, j] = e[i, j] / s[i]
 //   →   for i in T.parallel(n): m, e, s and B of row i, one after the other, vectors along k and j
 //
-// 1. The last block gives the rows: the axes that all reductions keep. 2. Every other block moves into the row loop, last
-// first. 3. Loops along the row are split by vectors; a vectorised reduction keeps partial results in lanes.
+// 1. The last block gives the rows: the axes that all reductions keep. 2. Every other block moves into the
+// row loop, last first. 3. Loops along the row are split by vectors; a vectorised reduction keeps partial
+// results in lanes.
 #include "autosched/rules/rules.h"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ size_t rowAxes(const std::vector<BlockInfo>& blocks) {
   return std::min(rows, blocks.back().numSpatial());
 }
 
-// The innermost loop of a block within its row becomes vectors. A reduction whose combiner has no vector form stays scalar.
+// The innermost loop of a block within its row becomes vectors. A reduction whose combiner has no vector form
+// stays scalar.
 Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside, const Target& target) {
   BEVEL_TRY(BlockRV rv, sch.getSblock(name));
   BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(rv));
@@ -32,7 +34,8 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
     if (b.block->name != name) continue;
     size_t axis = b.block->iters.size() - 1;
     reduction = b.isReduce(axis);
-    for (const AccessPattern& a : b.accesses) contiguous &= a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
+    for (const AccessPattern& a : b.accesses)
+      contiguous &= a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
   }
   if (!contiguous) return {};
   int64_t lanes = target.lanes(kFloat32) * (reduction ? 4 : 1);

@@ -1,5 +1,5 @@
-// The schedule rules, one file each. A rule looks at the program, and if it fits takes steps on the schedule: every default
-// schedule is a trace that can be printed, edited and replayed.
+// The schedule rules, one file each. A rule looks at the program, and if it fits takes steps on the schedule:
+// every default schedule is a trace that can be printed, edited and replayed.
 #pragma once
 
 #include "autosched/access.h"
@@ -17,12 +17,12 @@ struct RuleResult {
 /// Inlines blocks that compute each element from others at no or little cost into their consumers.
 Result<RuleResult> inlineRule(Schedule& sch);
 
-/// Contractions, convolutions and window reductions: a tile of accumulators in registers, packed panels, blocked loops,
-/// fused epilogue.
+/// Contractions, convolutions and window reductions: a tile of accumulators in registers, packed panels,
+/// blocked loops, fused epilogue.
 Result<RuleResult> tileRule(Schedule& sch, const Target& target);
 
-/// Reductions along contiguous rows with what belongs to them (softmax, norms): one pass over the rows, each row's
-/// intermediate results in cache, vectors along the row.
+/// Reductions along contiguous rows with what belongs to them (softmax, norms): one pass over the rows, each
+/// row's intermediate results in cache, vectors along the row.
 Result<RuleResult> rowsRule(Schedule& sch, const Target& target);
 
 /// A block without reduction: contiguous loops fused, vectors, threads.

@@ -1,15 +1,17 @@
 // Register tiles: contractions, convolutions and window reductions.
 //
 //   for m, n, k: C[m, n] += A[m, k] * B[k, n];  D = relu(C)
-//   →   Bp = pack(B)                                       panels of `columns`, at compile time when B is constant
+//   →   Bp = pack(B)                                       panels of `columns`, at compile time when B is
+//   constant
 //       for panel, row tile (parallel):
 //         acc[rows, columns] = 0                            registers
 //         for k: acc[r, v] += A[m + r, k] * Bp[panel, k, v]
 //         D[…] = relu(acc)
 //
-// 1. The last spatial axis becomes vectors; the operand that moves along it is the panel operand. 2. An axis along which
-// the panel operand stays still gives the rows of the tile. 3. The tile follows from the target model (tile_model.h). 4. The result's
-// consumer (or a copy made for it) is tiled, the reduction moves into its tile with the result in registers.
+// 1. The last spatial axis becomes vectors; the operand that moves along it is the panel operand. 2. An axis
+// along which the panel operand stays still gives the rows of the tile. 3. The tile follows from the target
+// model (tile_model.h). 4. The result's consumer (or a copy made for it) is tiled, the reduction moves into
+// its tile with the result in registers.
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
@@ -22,9 +24,9 @@ namespace {
 // How the axes and operands of a reduction map to a tile.
 struct Roles {
   const BlockInfo* reduction = nullptr;
-  std::string consumer;           // block that reads the result; empty: none inside the program
-  size_t column = 0;              // axis of vectors
-  std::optional<size_t> row;      // axis of tile rows
+  std::string consumer;      // block that reads the result; empty: none inside the program
+  size_t column = 0;         // axis of vectors
+  std::optional<size_t> row; // axis of tile rows
   const AccessPattern* panel = nullptr;
   const AccessPattern* scalar = nullptr; // broadcast operand; null: all operands move along the column
   std::vector<size_t> reduceOrder;       // reduction axes, outermost first
@@ -55,13 +57,15 @@ std::vector<size_t> reduceAxes(const BlockInfo& b, const AccessPattern* lead) {
   for (size_t k = 0; k < b.block->iters.size(); ++k)
     if (b.isReduce(k)) axes.push_back(k);
   if (lead)
-    std::stable_sort(axes.begin(), axes.end(), [&](size_t x, size_t y) { return lead->strides[x] > lead->strides[y]; });
+    std::stable_sort(axes.begin(), axes.end(),
+                     [&](size_t x, size_t y) { return lead->strides[x] > lead->strides[y]; });
   return axes;
 }
 
-// Chooses the row axis: the panel operand does not move along it (it is reused), or, where every operand is a vector,
-// the innermost axis with several elements.
-std::optional<size_t> rowAxis(const BlockInfo& b, size_t column, const AccessPattern* panel, bool contraction) {
+// Chooses the row axis: the panel operand does not move along it (it is reused), or, where every operand is a
+// vector, the innermost axis with several elements.
+std::optional<size_t> rowAxis(const BlockInfo& b, size_t column, const AccessPattern* panel,
+                              bool contraction) {
   std::optional<size_t> best;
   for (size_t k = 0; k < b.block->iters.size(); ++k) {
     if (b.isReduce(k) || k >= column || b.extent(k) == 1) continue;
@@ -85,7 +89,8 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
   for (size_t k = 0; k < spatial; ++k) // spatial axes come first in programs from tensor expressions
     if (b.isReduce(k)) return std::nullopt;
   r.column = spatial - 1;
-  while (r.column > 0 && b.extent(r.column) == 1) --r.column; // trailing axes of one element do not move anything
+  while (r.column > 0 && b.extent(r.column) == 1)
+    --r.column; // trailing axes of one element do not move anything
   bool contraction = isContraction(b, r.column);
   for (const AccessPattern& a : b.accesses) {
     if (a.write) continue;
@@ -104,7 +109,9 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
   r.reduceOrder = reduceAxes(b, r.scalar ? r.scalar : r.panel);
   for (const BlockInfo& c : blocks) {
     if (&c == &b) continue;
-    bool readsResult = std::any_of(c.accesses.begin(), c.accesses.end(), [&](const AccessPattern& a) { return !a.write && a.buffer->data == b.accesses.back().buffer->data; });
+    bool readsResult = std::any_of(c.accesses.begin(), c.accesses.end(), [&](const AccessPattern& a) {
+      return !a.write && a.buffer->data == b.accesses.back().buffer->data;
+    });
     if (!readsResult) continue;
     if (!r.consumer.empty() || !c.simpleLoops || c.block->iters.size() != spatial) return std::nullopt;
     r.consumer = c.block->name;
@@ -112,7 +119,9 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
   return r;
 }
 
-int64_t constOr(int64_t v, int64_t otherwise) { return v > 0 ? v : otherwise; }
+int64_t constOr(int64_t v, int64_t otherwise) {
+  return v > 0 ? v : otherwise;
+}
 
 TileProblem problemOf(const Roles& r) {
   const BlockInfo& b = *r.reduction;
@@ -142,8 +151,8 @@ bool isConstantParam(const PrimFunc& f, const Buffer& b) {
   return false;
 }
 
-// (n // width, other dims in the order of the reduction, n % width). Panels are as wide as the tile; where the tile covers
-// all columns they are one vector wide, so that the last one is padded to a whole vector.
+// (n // width, other dims in the order of the reduction, n % width). Panels are as wide as the tile; where
+// the tile covers all columns they are one vector wide, so that the last one is padded to a whole vector.
 IndexMap panelMap(const Roles& r, size_t columnDim, const TilePlan& plan) {
   const AccessPattern& p = *r.panel;
   int64_t extent = r.reduction->extent(r.column);
@@ -176,8 +185,10 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
   return std::nullopt;
 }
 
-// Copies the panel operand into panels. Returns the copying block; constant operands are marked for packing ahead of time.
-Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r, const TilePlan& plan) {
+// Copies the panel operand into panels. Returns the copying block; constant operands are marked for packing
+// ahead of time.
+Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
+                                         const TilePlan& plan) {
   auto dim = soleDim(*r.panel, r.column);
   auto index = readIndex(r.reduction->block, r.panel->buffer);
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
@@ -196,7 +207,8 @@ struct OuterNest {
   size_t parallelDepth = 1;  // how many of them may be one parallel loop
 };
 
-OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, LoopRV panels, const Roles& r, const TilePlan& plan, const Target& target) {
+OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, LoopRV panels,
+                    const Roles& r, const TilePlan& plan, const Target& target) {
   OuterNest nest;
   nest.order = batch;
   int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
@@ -216,8 +228,10 @@ OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>&
   return nest;
 }
 
-// The reduction's own loops below the tile: reduction outside, rows and vectors inside, accumulators initialised before.
-Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const TilePlan& plan, size_t outside) {
+// The reduction's own loops below the tile: reduction outside, rows and vectors inside, accumulators
+// initialised before.
+Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const TilePlan& plan,
+                            size_t outside) {
   BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(block));
   BEVEL_TRY(BlockRealize realize, sch.get(block));
   auto loopOf = [&](size_t axis) -> Result<std::optional<LoopRV>> {
@@ -256,7 +270,8 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
   return sch.vectorize(parts[1]);
 }
 
-// Threads share all these loops, or (where fusing them hides that iterations are independent) the first that may be shared.
+// Threads share all these loops, or (where fusing them hides that iterations are independent) the first that
+// may be shared.
 void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
   Schedule before = sch;
   auto fused = loops.size() > 1 ? sch.fuse(loops) : Result<LoopRV>(loops[0]);
@@ -281,8 +296,10 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
     BEVEL_CHECK(sch.setScope(reduction, writeBuffer(0), "register"));
   }
   BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
-  if (loops.size() <= r.column) return fail(ErrorCode::kIllegal, "the consumer has fewer loops than the reduction");
-  BEVEL_TRY(std::vector<LoopRV> columns, sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
+  if (loops.size() <= r.column)
+    return fail(ErrorCode::kIllegal, "the consumer has fewer loops than the reduction");
+  BEVEL_TRY(std::vector<LoopRV> columns,
+            sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
   std::vector<LoopRV> batch, rowLoops, inner;
   batch.assign(loops.begin() + ptrdiff_t(r.column) + 1, loops.end()); // of one element
   for (size_t k = 0; k < r.column; ++k) {
@@ -321,8 +338,9 @@ Result<RuleResult> tileRule(Schedule& sch, const Target& target) {
   TilePlan plan = chooseTile(problemOf(*roles), target);
   if (!roles->row) plan.rows = 1;
   BEVEL_CHECK(tile(sch, *roles, plan, target));
-  std::string why = roles->reduction->block->name + ": " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns()) +
-                    " register tile, " + std::to_string(int(plan.efficiency * 100)) + "% of peak by the model";
+  std::string why = roles->reduction->block->name + ": " + std::to_string(plan.rows) + "x" +
+                    std::to_string(plan.columns()) + " register tile, " +
+                    std::to_string(int(plan.efficiency * 100)) + "% of peak by the model";
   if (plan.chunkRows) why += ", chunks of " + std::to_string(plan.chunkRows) + " rows";
   return RuleResult{true, why};
 }

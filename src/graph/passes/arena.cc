@@ -11,9 +11,13 @@ namespace bevel {
 namespace {
 
 constexpr int64_t kAlign = 64;
-int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+int64_t aligned(int64_t n) {
+  return (n + kAlign - 1) / kAlign * kAlign;
+}
 
-bool meet(const ArenaItem& a, const ArenaItem& b) { return a.first <= b.last && b.first <= a.last; }
+bool meet(const ArenaItem& a, const ArenaItem& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 struct Placed {
   size_t item;
@@ -21,7 +25,8 @@ struct Placed {
 };
 
 // Lowest offset with room for the item among those placed that live at the same time.
-int64_t lowestFree(const std::vector<ArenaItem>& items, const std::vector<Placed>& placed, size_t item, int64_t size) {
+int64_t lowestFree(const std::vector<ArenaItem>& items, const std::vector<Placed>& placed, size_t item,
+                   int64_t size) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const Placed& p : placed)
     if (meet(items[p.item], items[item])) taken.emplace_back(p.offset, p.offset + p.size);
@@ -41,7 +46,8 @@ ArenaPlan planArena(const std::vector<ArenaItem>& items) {
   plan.offsets.resize(items.size());
   std::vector<size_t> fixed, symbolic;
   for (size_t i = 0; i < items.size(); ++i) (asConst(items[i].bytes) ? fixed : symbolic).push_back(i);
-  std::stable_sort(fixed.begin(), fixed.end(), [&](size_t a, size_t b) { return *asConst(items[a].bytes) > *asConst(items[b].bytes); });
+  std::stable_sort(fixed.begin(), fixed.end(),
+                   [&](size_t a, size_t b) { return *asConst(items[a].bytes) > *asConst(items[b].bytes); });
   std::vector<Placed> placed;
   int64_t top = 0;
   for (size_t i : fixed) {
@@ -57,9 +63,12 @@ ArenaPlan planArena(const std::vector<ArenaItem>& items) {
   };
   std::vector<Slot> slots;
   plan.total = intImm(top);
-  std::stable_sort(symbolic.begin(), symbolic.end(), [&](size_t a, size_t b) { return items[a].first < items[b].first; });
+  std::stable_sort(symbolic.begin(), symbolic.end(),
+                   [&](size_t a, size_t b) { return items[a].first < items[b].first; });
   for (size_t i : symbolic) {
-    auto free = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) { return s.busyUntil < items[i].first && same(s.bytes, items[i].bytes); });
+    auto free = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) {
+      return s.busyUntil < items[i].first && same(s.bytes, items[i].bytes);
+    });
     if (free == slots.end()) {
       slots.push_back({items[i].bytes, plan.total, -1});
       free = slots.end() - 1;

@@ -18,9 +18,9 @@ struct ArenaPlan {
   Expr total;
 };
 
-/// Items that live at the same time do not overlap. Constant sizes: largest first, each at the lowest free offset (Pisarchyk and
-/// Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by size). Symbolic sizes lie behind
-/// them and share a place with equal sizes only.
+/// Items that live at the same time do not overlap. Constant sizes: largest first, each at the lowest free
+/// offset (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by
+/// size). Symbolic sizes lie behind them and share a place with equal sizes only.
 ArenaPlan planArena(const std::vector<ArenaItem>& items);
 
 } // namespace bevel

@@ -18,7 +18,8 @@ bool isPureCall(const GraphExpr& e) {
   return op && op->pure && !op->dataDependent;
 }
 
-// Calls in A-normal form: arguments are leaves. Large constants are compared by identity, so that weights are not read.
+// Calls in A-normal form: arguments are leaves. Large constants are compared by identity, so that weights are
+// not read.
 const TensorObject* largeConstant(const NodeRef& e) {
   const auto* c = e.as<ConstantNode>();
   return c && c->value->byteSize() > 256 ? c->value.get() : nullptr;
@@ -32,7 +33,9 @@ struct CallHash {
     auto mix = [&](size_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15ull + (h >> 29); };
     for (const GraphExpr& a : call->args) {
       const TensorObject* large = largeConstant(a);
-      mix(large ? std::hash<const void*>()(large) : isVariable(*a) ? std::hash<const void*>()(a.get()) : structuralHash(a));
+      mix(large            ? std::hash<const void*>()(large)
+          : isVariable(*a) ? std::hash<const void*>()(a.get())
+                           : structuralHash(a));
     }
     if (call->attrs) mix(structuralHash(call->attrs));
     return h;
@@ -48,7 +51,8 @@ struct CallEqual {
   bool operator()(const NodeRef& a, const NodeRef& b) const {
     const auto *x = a.as<GraphCallNode>(), *y = b.as<GraphCallNode>();
     if (!x || !y) return same(a, b);
-    bool equal = x->args.size() == y->args.size() && x->typeArgs.size() == y->typeArgs.size() && sameArg(x->op, y->op) &&
+    bool equal = x->args.size() == y->args.size() && x->typeArgs.size() == y->typeArgs.size() &&
+                 sameArg(x->op, y->op) &&
                  (x->attrs == y->attrs || (x->attrs && y->attrs && same(x->attrs, y->attrs)));
     for (size_t i = 0; equal && i < x->args.size(); ++i) equal = sameArg(x->args[i], y->args[i]);
     for (size_t i = 0; equal && i < x->typeArgs.size(); ++i) equal = same(x->typeArgs[i], y->typeArgs[i]);

@@ -24,7 +24,8 @@ protected:
     GraphExpr folded = value ? fold(value) : nullptr;
     if (!folded) return ExprMutator::visitBinding(b);
     replace(b->var, folded);
-    return b->var->dataflow ? Status() : builder.emitBinding(b->var, folded); // outputs stay visible by their name
+    return b->var->dataflow ? Status()
+                            : builder.emitBinding(b->var, folded); // outputs stay visible by their name
   }
 
 private:
@@ -37,7 +38,8 @@ private:
         bytes += t->byteSize();
       } else if (const auto* s = a.as<ShapeExprNode>()) {
         if (!constDims(s->values)) return false;
-      } else if (!isAbsent(a)) return false;
+      } else if (!isAbsent(a))
+        return false;
       inputs.push_back(t);
     }
     return true;

@@ -6,9 +6,11 @@
 //
 // Within one block of bindings, last call first:
 // 1. A call that is in no group starts one as its result.
-// 2. A producer joins when everything that uses it is in the group (so no path leaves the group and comes back), and
+// 2. A producer joins when everything that uses it is in the group (so no path leaves the group and comes
+// back), and
 //    - it is injective, and nothing non-trivial would be computed more often than before; or
-//    - it is a reduction or contraction, the group's only one, and every call between it and the result works element
+//    - it is a reduction or contraction, the group's only one, and every call between it and the result works
+//    element
 //      by element on its shape.
 // 3. Views join only between two others; at the rim of a group they stay views, which cost nothing.
 // 4. Groups are emitted where their result was.
@@ -29,20 +31,23 @@ struct CallInfo {
   VarBinding binding;
   PrimFunc program;
   FusionKind kind = FusionKind::kOpaque;
-  bool trivial = false;        // cheap to compute again
-  std::vector<int> producers;  // calls of this block whose result it reads
+  bool trivial = false;       // cheap to compute again
+  std::vector<int> producers; // calls of this block whose result it reads
   std::vector<int> consumers;
-  bool escapes = false;        // its result is used outside the calls of this block
-  int group = -1;              // index of the group's last call
+  bool escapes = false; // its result is used outside the calls of this block
+  int group = -1;       // index of the group's last call
 };
 
-bool anchors(FusionKind k) { return k == FusionKind::kReduction || k == FusionKind::kContraction; }
+bool anchors(FusionKind k) {
+  return k == FusionKind::kReduction || k == FusionKind::kContraction;
+}
 
 // Only moves, compares, adds or multiplies: repeating it costs no more than reading its result.
 bool isTrivial(const PrimFunc& f) {
   int work = 0;
   walk(f->body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 4;
+    if (const auto* c = n.as<CallNode>())
+      work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 4;
     if (const auto* b = n.as<BinaryNode>(); b && b->dtype.isFloat()) work += b->op == BinaryOp::kDiv ? 4 : 1;
     return true;
   });
@@ -51,7 +56,8 @@ bool isTrivial(const PrimFunc& f) {
 
 class BlockFuser {
 public:
-  BlockFuser(Module& module, const std::unordered_set<const Node*>& usedOutside) : module_(module), usedOutside_(usedOutside) {}
+  BlockFuser(Module& module, const std::unordered_set<const Node*>& usedOutside)
+      : module_(module), usedOutside_(usedOutside) {}
 
   Result<BindingBlock> run(const BindingBlock& block) {
     collect(block);
@@ -142,7 +148,8 @@ private:
   // Whether reading the producer from inside the consumer repeats nothing worth keeping.
   bool mayRead(const CallInfo& producer, const CallInfo& consumer) {
     if (consumer.kind == FusionKind::kContraction) return false; // operands are read many times
-    if (consumer.kind == FusionKind::kView || producer.trivial || producer.kind == FusionKind::kView) return true;
+    if (consumer.kind == FusionKind::kView || producer.trivial || producer.kind == FusionKind::kView)
+      return true;
     if (anchors(producer.kind)) return true; // elementwisePath decides
     return readsEachOnce(producer, consumer);
   }
@@ -166,7 +173,8 @@ private:
       for (int64_t d : *to) widest *= d;
       return widest <= have;
     }
-    return space.size() == read.size() && consumer.kind <= FusionKind::kReduction && sameElements(producer, consumer);
+    return space.size() == read.size() && consumer.kind <= FusionKind::kReduction &&
+           sameElements(producer, consumer);
   }
 
   const Array<Expr>& shapeOf(const CallInfo& c) { return c.binding->var->type.as<TensorTypeNode>()->shape; }
@@ -188,7 +196,9 @@ private:
       work.pop_back();
       for (int user : calls_[size_t(at)].consumers) {
         const CallInfo& u = calls_[size_t(user)];
-        if (u.kind > FusionKind::kBroadcast || u.kind == FusionKind::kView || !sameElements(calls_[size_t(p)], u)) return false;
+        if (u.kind > FusionKind::kBroadcast || u.kind == FusionKind::kView ||
+            !sameElements(calls_[size_t(p)], u))
+          return false;
         if (!readsAtOwnPosition(u, calls_[size_t(at)])) return false;
         if (user != last && seen.insert(user).second) work.push_back(user);
       }
@@ -200,7 +210,8 @@ private:
   bool readsAtOwnPosition(const CallInfo& consumer, const CallInfo& producer) {
     const auto& args = consumer.binding->value.as<GraphCallNode>()->args[1].as<TupleNode>()->items;
     for (size_t i = 0; i < args.size(); ++i)
-      if (args[i] == GraphExpr(producer.binding->var) && !(consumer.kind == FusionKind::kElementwise || sameElements(producer, consumer)))
+      if (args[i] == GraphExpr(producer.binding->var) &&
+          !(consumer.kind == FusionKind::kElementwise || sameElements(producer, consumer)))
         return false;
     return true;
   }
@@ -210,7 +221,8 @@ private:
       changed = false;
       for (int m : std::vector<int>(members.begin(), members.end())) {
         CallInfo& c = calls_[size_t(m)];
-        bool inner = std::any_of(c.producers.begin(), c.producers.end(), [&](int p) { return members.count(p) > 0; });
+        bool inner =
+            std::any_of(c.producers.begin(), c.producers.end(), [&](int p) { return members.count(p) > 0; });
         if (m == last || c.kind != FusionKind::kView || inner) continue;
         c.group = m;
         members.erase(m);
@@ -240,7 +252,8 @@ private:
     Array<GraphExpr> args = {addProgram(f, name), make<const TupleNode>(fused.inputs)};
     if (!fused.extra.empty()) args.push_back(make<const ShapeExprNode>(fused.extra));
     const Type& type = end.binding->value.as<GraphCallNode>()->typeArgs[0];
-    auto call = make<GraphCallNode>(make<const OpRefNode>("call_tir"), args, nullptr, Array<Type>{type}, end.binding->value->type);
+    auto call = make<GraphCallNode>(make<const OpRefNode>("call_tir"), args, nullptr, Array<Type>{type},
+                                    end.binding->value->type);
     call->origin = f->origin;
     return NodeRef(make<const VarBindingNode>(end.binding->var, GraphExpr(call)));
   }
@@ -253,7 +266,8 @@ private:
 
   GlobalVar addProgram(const PrimFunc& f, const std::string& name) {
     for (size_t i = 0; i < module_->names.size(); ++i)
-      if (module_->functions[i].is<PrimFuncNode>() && structuralEqual(module_->functions[i], f)) return module_->names[i];
+      if (module_->functions[i].is<PrimFuncNode>() && structuralEqual(module_->functions[i], f))
+        return module_->names[i];
     module_ = withFunction(module_, freshName(module_, name), f);
     return module_->names.back();
   }

@@ -1,8 +1,9 @@
 // Joining tensor programs.
 //
-// 1. Every program is copied with fresh variables. 2. Its buffers are identified with those of the callers' values: one per
-// graph variable, in the caller's symbolic dimensions. 3. The bodies follow each other in one root block, which allocates
-// what lies between. 4. Dimensions that no parameter's shape states alone become scalar parameters.
+// 1. Every program is copied with fresh variables. 2. Its buffers are identified with those of the callers'
+// values: one per graph variable, in the caller's symbolic dimensions. 3. The bodies follow each other in one
+// root block, which allocates what lies between. 4. Dimensions that no parameter's shape states alone become
+// scalar parameters.
 #include "graph/passes/fuse_programs.h"
 
 #include "arith/analyzer.h"
@@ -61,14 +62,17 @@ private:
       GraphExpr value = isInput ? c.inputs[tensor] : GraphExpr(c.result);
       ++tensor;
       const auto* type = value->type.as<TensorTypeNode>();
-      if (!type || !type->known) return fail(Error(ErrorCode::kInternal, "fused value of unknown shape").at(value));
+      if (!type || !type->known)
+        return fail(Error(ErrorCode::kInternal, "fused value of unknown shape").at(value));
       BEVEL_CHECK(unifyShape(b->shape, type->shape, scalars, analyzer));
       if (isInput && isScalarConstant(value)) {
         const TensorObject& t = *value.as<ConstantNode>()->value;
-        immediates.emplace(b->data, t.dtype.isFloat() ? constantFloat(t.dtype, t.asDouble(0)) : constant(t.dtype, t.asInt(0)));
+        immediates.emplace(b->data, t.dtype.isFloat() ? constantFloat(t.dtype, t.asDouble(0))
+                                                      : constant(t.dtype, t.asInt(0)));
         continue;
       }
-      if (isInput && !produced_.count(value) && !known_.count(value)) inputs_.push_back(value), known_.insert(value);
+      if (isInput && !produced_.count(value) && !known_.count(value))
+        inputs_.push_back(value), known_.insert(value);
       map.emplace(b->data, bufferOf(value, b));
     }
     produced_.insert(GraphExpr(c.result));
@@ -165,6 +169,8 @@ private:
 
 } // namespace
 
-Result<FusedProgram> fusePrograms(const std::vector<FusedCall>& calls) { return Joiner().run(calls); }
+Result<FusedProgram> fusePrograms(const std::vector<FusedCall>& calls) {
+  return Joiner().run(calls);
+}
 
 } // namespace bevel

@@ -21,8 +21,8 @@ struct FusedProgram {
   Array<Expr> extra;       // values of scalar parameters, behind the results
 };
 
-/// The calls in order as one program whose result is that of the last call; results of the others become allocations.
-/// Constants of one element become immediates.
+/// The calls in order as one program whose result is that of the last call; results of the others become
+/// allocations. Constants of one element become immediates.
 Result<FusedProgram> fusePrograms(const std::vector<FusedCall>& calls);
 
 } // namespace bevel

@@ -1,8 +1,9 @@
 // How a tensor program can be fused, derived from its blocks: what each result element reads.
 //
-// 1. A program with attribute "view" is a view. 2. Blocks with reduction axes make it a reduction, or a contraction where they
-// sum products of two tensors. 3. Otherwise every block must write the element at its axes, in order; the kind is then the
-// weakest of its reads: at all axes in order, at some of them, or anywhere.
+// 1. A program with attribute "view" is a view. 2. Blocks with reduction axes make it a reduction, or a
+// contraction where they sum products of two tensors. 3. Otherwise every block must write the element at its
+// axes, in order; the kind is then the weakest of its reads: at all axes in order, at some of them, or
+// anywhere.
 #include "graph/passes/passes.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -15,7 +16,8 @@ namespace {
 std::vector<Block> blocksOf(const PrimFunc& f, bool& structured) {
   std::vector<Block> blocks;
   walk(f->body, [&](const NodeRef& n) {
-    if (const auto* b = n.as<BlockNode>(); b && !(b->iters.empty() && b->name == "root")) blocks.push_back(Block(b));
+    if (const auto* b = n.as<BlockNode>(); b && !(b->iters.empty() && b->name == "root"))
+      blocks.push_back(Block(b));
     structured &= !n.is<WhileNode>() && !n.is<AttrStmtNode>();
     return true;
   });
@@ -26,8 +28,10 @@ std::vector<Block> blocksOf(const PrimFunc& f, bool& structured) {
 bool writesItsAxes(const BlockNode& b) {
   std::vector<Var> spatial;
   for (const IterVar& a : b.iters) {
-    if (a->type == IterType::kSpatial) spatial.push_back(a->var);
-    else if (a->type != IterType::kReduce) return false;
+    if (a->type == IterType::kSpatial)
+      spatial.push_back(a->var);
+    else if (a->type != IterType::kReduce)
+      return false;
   }
   bool ok = true;
   walk(Stmt(&b), [&](const NodeRef& n) {
@@ -88,7 +92,8 @@ bool sumsProducts(const BlockNode& b) {
 } // namespace
 
 const char* fusionKindName(FusionKind kind) {
-  static const char* const names[] = {"view", "elementwise", "broadcast", "injective", "reduction", "contraction", "opaque"};
+  static const char* const names[] = {"view",      "elementwise", "broadcast", "injective",
+                                      "reduction", "contraction", "opaque"};
   return names[size_t(kind)];
 }
 
@@ -101,9 +106,12 @@ FusionKind fusionKindOf(const PrimFunc& f) {
   for (const Block& b : blocks) {
     if (b->iters.empty() && b->body.is<SeqNode>()) return FusionKind::kOpaque;
     if (!writesItsAxes(*b)) return FusionKind::kOpaque;
-    bool reduces = std::any_of(b->iters.begin(), b->iters.end(), [](const IterVar& a) { return a->type == IterType::kReduce; });
-    if (!reduces) kind = std::max(kind, spatialKind(*b));
-    else kind = std::max(kind, sumsProducts(*b) ? FusionKind::kContraction : FusionKind::kReduction);
+    bool reduces = std::any_of(b->iters.begin(), b->iters.end(),
+                               [](const IterVar& a) { return a->type == IterType::kReduce; });
+    if (!reduces)
+      kind = std::max(kind, spatialKind(*b));
+    else
+      kind = std::max(kind, sumsProducts(*b) ? FusionKind::kContraction : FusionKind::kReduction);
   }
   return kind;
 }

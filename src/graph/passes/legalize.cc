@@ -33,7 +33,8 @@ private:
     builder.updateFunction(name, withAttr(f, "view", intImm(1)));
   }
 
-  // packed(args…, attributes in the order of the entry): ints, floats and strings as scalars, lists as shapes.
+  // packed(args…, attributes in the order of the entry): ints, floats and strings as scalars, lists as
+  // shapes.
   GraphExpr packedCall(const GraphCallNode& call, const Op& op) {
     auto checked = checkCall(op, call.args, call.attrs);
     if (!checked) return fault(std::move(checked.error()));
@@ -41,17 +42,21 @@ private:
     while (args.size() < op.inputs.size()) args.push_back(absent());
     for (const OpAttr& a : op.attrs) {
       NodeRef value = checked->attr(a.name);
-      if (!value) args.push_back(absent());
+      if (!value)
+        args.push_back(absent());
       else if (const auto* list = value.as<ListNode>()) {
         Array<Expr> items;
         for (const NodeRef& item : list->items) items.push_back(cast<ExprNode>(item));
         args.push_back(make<const ShapeExprNode>(items));
-      } else if (const auto* d = value.as<DTypeImmNode>()) args.push_back(make<const PrimValueNode>(cast<ExprNode>(str(d->value.str()))));
-      else args.push_back(make<const PrimValueNode>(cast<ExprNode>(value)));
+      } else if (const auto* d = value.as<DTypeImmNode>())
+        args.push_back(make<const PrimValueNode>(cast<ExprNode>(str(d->value.str()))));
+      else
+        args.push_back(make<const PrimValueNode>(cast<ExprNode>(value)));
     }
     auto type = builder.infer(GraphExpr(&call));
     if (!type) return fault(std::move(type.error()));
-    auto out = make<GraphCallNode>(make<const ExternFuncNode>(op.packed), args, nullptr, Array<Type>{*type}, *type);
+    auto out =
+        make<GraphCallNode>(make<const ExternFuncNode>(op.packed), args, nullptr, Array<Type>{*type}, *type);
     out->origin = call.origin;
     return GraphExpr(out);
   }
@@ -59,6 +64,8 @@ private:
 
 } // namespace
 
-Result<Module> legalize(const Module& module) { return Legalizer(module).mutateModule(); }
+Result<Module> legalize(const Module& module) {
+  return Legalizer(module).mutateModule();
+}
 
 } // namespace bevel

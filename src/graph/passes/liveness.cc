@@ -1,8 +1,8 @@
 // Liveness with aliases.
 //
-// Two values are put in one class when one may share memory with the other: match_cast, tuples and their fields, views, the
-// branches of an If, what a graph function or loop got and gave, and objects (sequences) that hold tensors. A class
-// lives until the last use of any member.
+// Two values are put in one class when one may share memory with the other: match_cast, tuples and their
+// fields, views, the branches of an If, what a graph function or loop got and gave, and objects (sequences)
+// that hold tensors. A class lives until the last use of any member.
 #include "graph/passes/liveness.h"
 
 #include "ir/build.h"
@@ -100,12 +100,18 @@ void Liveness::joinCall(const GraphVar& var, const GraphExpr& value) {
     if (f && attrInt(f->attrs, "view")) join(var, call->args[1]);
     return;
   }
-  bool freshTensor = var->type.is<TensorTypeNode>() && (call->op.is<ExternFuncNode>() || call->isOp("call_dps_packed"));
+  bool freshTensor =
+      var->type.is<TensorTypeNode>() && (call->op.is<ExternFuncNode>() || call->isOp("call_dps_packed"));
   if (freshTensor || (call->op.is<OpRefNode>() && !call->isOp("while_loop"))) return;
-  for (const GraphExpr& a : call->args) join(var, a); // graph functions, loops, and objects that may hold their arguments
+  for (const GraphExpr& a : call->args)
+    join(var, a); // graph functions, loops, and objects that may hold their arguments
 }
 
-int Liveness::lastUse(const GraphVar& v) const { return last_[find(index_.at(v))]; }
-bool Liveness::escapes(const GraphVar& v) const { return escapes_[find(index_.at(v))]; }
+int Liveness::lastUse(const GraphVar& v) const {
+  return last_[find(index_.at(v))];
+}
+bool Liveness::escapes(const GraphVar& v) const {
+  return escapes_[find(index_.at(v))];
+}
 
 } // namespace bevel

@@ -6,8 +6,8 @@
 
 namespace bevel {
 
-/// Evaluates calls whose arguments are constants (by the op's naive eval), and shapes read off constants. Results much larger
-/// than their inputs stay calls.
+/// Evaluates calls whose arguments are constants (by the op's naive eval), and shapes read off constants.
+/// Results much larger than their inputs stay calls.
 Result<Module> foldConstants(const Module& module);
 
 /// Drops bindings that nothing uses and that have no effect, and private functions that nothing calls.
@@ -19,16 +19,17 @@ Result<Module> eliminateCommon(const Module& module);
 /// Replaces operators that are best said by others (Op::decompose).
 Result<Module> decompose(const Module& module);
 
-/// Operators to tensor programs: call_tir of the op's compute, or a packed call for the closed list of data-dependent
-/// ops. Calls that only change the shape of a dense tensor keep a tensor program with attribute "view".
+/// Operators to tensor programs: call_tir of the op's compute, or a packed call for the closed list of
+/// data-dependent ops. Calls that only change the shape of a dense tensor keep a tensor program with
+/// attribute "view".
 Result<Module> legalize(const Module& module);
 
-/// The fusion contract (docs/fusion.md): chains and DAGs of injective programs become one program, and join the reduction
-/// or contraction that feeds them.
+/// The fusion contract (docs/fusion.md): chains and DAGs of injective programs become one program, and join
+/// the reduction or contraction that feeds them.
 Result<Module> fuse(const Module& module);
 
-/// Makes memory explicit: one arena a function, tensors at planned offsets, programs called with their results as
-/// arguments. Liveness follows aliases (views, tuples, match_cast) and branches.
+/// Makes memory explicit: one arena a function, tensors at planned offsets, programs called with their
+/// results as arguments. Liveness follows aliases (views, tuples, match_cast) and branches.
 Result<Module> planMemory(const Module& module);
 
 /// How a tensor program can be fused, derived from its blocks.
@@ -36,8 +37,8 @@ enum class FusionKind : uint8_t {
   kView,        // same elements in the same order (reshape)
   kElementwise, // every result element from the same position of its inputs
   kBroadcast,   // the same, with inputs read at a subset of the axes
-  kInjective,   // every result element from one element of each input (transpose, slice, concatenation, gather)
-  kReduction,   // folds axes; elementwise results behind may join
+  kInjective, // every result element from one element of each input (transpose, slice, concatenation, gather)
+  kReduction, // folds axes; elementwise results behind may join
   kContraction, // sums of products
   kOpaque,      // everything else
 };

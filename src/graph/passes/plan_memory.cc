@@ -1,15 +1,16 @@
 // Explicit memory.
 //
 //   lv = call_tir(add, (x, y))      →     storage = R.memory.alloc_storage(R.shape([1024]))
-//   gv = call_tir(exp, (lv,))             lv = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([16, 16]), dtype=…)
-//   return gv                             _ = cls.add(x, y, lv)
+//   gv = call_tir(exp, (lv,))             lv = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([16,
+//   16]), dtype=…) return gv                             _ = cls.add(x, y, lv)
 //                                         gv = R.memory.new_tensor(R.shape([16, 16]), dtype=…)
 //                                         _ = cls.exp(lv, gv)
 //                                         return gv
 //
-// 1. Every result of a program that does not escape gets a place in the function's arena (graph/passes/arena.h) for as
-// long as its memory is used (graph/passes/liveness.h). 2. What escapes, and what has a size that is not known when the
-// function starts, is a tensor of its own. 3. Views share the memory of their argument.
+// 1. Every result of a program that does not escape gets a place in the function's arena
+// (graph/passes/arena.h) for as long as its memory is used (graph/passes/liveness.h). 2. What escapes, and
+// what has a size that is not known when the function starts, is a tensor of its own. 3. Views share the
+// memory of their argument.
 #include "arith/analyzer.h"
 #include "graph/passes/arena.h"
 #include "graph/passes/liveness.h"
@@ -21,12 +22,20 @@
 namespace bevel {
 namespace {
 
-GraphExpr op(const char* name) { return make<const OpRefNode>(name); }
-GraphExpr shapeArg(const Array<Expr>& dims) { return make<const ShapeExprNode>(dims); }
-Type noValue() { return make<const TupleTypeNode>(Array<Type>{}); }
+GraphExpr op(const char* name) {
+  return make<const OpRefNode>(name);
+}
+GraphExpr shapeArg(const Array<Expr>& dims) {
+  return make<const ShapeExprNode>(dims);
+}
+Type noValue() {
+  return make<const TupleTypeNode>(Array<Type>{});
+}
 
 GraphExpr memoryCall(const char* name, Array<GraphExpr> args, DType dtype, Type type) {
-  return make<const GraphCallNode>(op(name), std::move(args), dict({{"dtype", make<const DTypeImmNode>(dtype)}}), Array<Type>{}, std::move(type));
+  return make<const GraphCallNode>(op(name), std::move(args),
+                                   dict({{"dtype", make<const DTypeImmNode>(dtype)}}), Array<Type>{},
+                                   std::move(type));
 }
 
 class Planner {
@@ -115,24 +124,31 @@ private:
       out.push_back(make<const VarBindingNode>(v->var, GraphExpr(branch)));
     } else if (v && isTir(v->value)) {
       const auto* call = v->value.as<GraphCallNode>();
-      if (isView(*call)) out.push_back(make<const VarBindingNode>(v->var, viewOf(*call)));
-      else rewriteCall(b, *v, *call, out);
-    } else out.push_back(b);
+      if (isView(*call))
+        out.push_back(make<const VarBindingNode>(v->var, viewOf(*call)));
+      else
+        rewriteCall(b, *v, *call, out);
+    } else
+      out.push_back(b);
   }
 
   GraphExpr viewOf(const GraphCallNode& call) {
     const auto* t = call.typeArgs[0].as<TensorTypeNode>();
-    auto view = make<GraphCallNode>(op("memory.view"), Array<GraphExpr>{call.args[1].as<TupleNode>()->items[0], shapeArg(t->shape)}, nullptr,
-                                    Array<Type>{}, call.typeArgs[0]);
+    auto view = make<GraphCallNode>(
+        op("memory.view"), Array<GraphExpr>{call.args[1].as<TupleNode>()->items[0], shapeArg(t->shape)},
+        nullptr, Array<Type>{}, call.typeArgs[0]);
     view->origin = call.origin;
     return GraphExpr(view);
   }
 
-  void rewriteCall(const NodeRef& b, const VarBindingNode& v, const GraphCallNode& call, Array<NodeRef>& out) {
+  void rewriteCall(const NodeRef& b, const VarBindingNode& v, const GraphCallNode& call,
+                   Array<NodeRef>& out) {
     const std::vector<int>& slots = slotsOf_[b];
     Array<GraphExpr> results;
     for (size_t i = 0; i < slots.size(); ++i) {
-      GraphVar r = slots.size() == 1 ? v.var : make<const GraphVarNode>(v.var->name + "_" + std::to_string(i), call.typeArgs[i]);
+      GraphVar r = slots.size() == 1
+                       ? v.var
+                       : make<const GraphVarNode>(v.var->name + "_" + std::to_string(i), call.typeArgs[i]);
       out.push_back(make<const VarBindingNode>(r, allocation(slots[i], call.typeArgs[i])));
       results.push_back(r);
     }
@@ -153,8 +169,9 @@ private:
   }
 
   SeqExpr withStorage(const SeqExpr& body) {
-    GraphExpr alloc = make<const GraphCallNode>(op("memory.alloc_storage"), Array<GraphExpr>{shapeArg({analyzer_.simplify(plan_.total)})}, nullptr,
-                                                Array<Type>{}, storage_->type);
+    GraphExpr alloc = make<const GraphCallNode>(op("memory.alloc_storage"),
+                                                Array<GraphExpr>{shapeArg({analyzer_.simplify(plan_.total)})},
+                                                nullptr, Array<Type>{}, storage_->type);
     Array<NodeRef> first = {make<const VarBindingNode>(storage_, alloc)};
     Array<BindingBlock> blocks = {make<const BindingBlockNode>(first, false)};
     blocks.append(body->blocks);
@@ -189,7 +206,8 @@ Result<Module> planMemory(const Module& module) {
   Module out = module;
   for (size_t i = 0; i < module->names.size(); ++i)
     if (module->functions[i].is<FunctionNode>())
-      out = withFunction(out, module->names[i]->name, Planner(module, cast<FunctionNode>(module->functions[i])).run());
+      out = withFunction(out, module->names[i]->name,
+                         Planner(module, cast<FunctionNode>(module->functions[i])).run());
   return out;
 }
 

@@ -52,7 +52,8 @@ private:
     });
     // Shapes in the types of variables use symbolic dimensions as well.
     walk(n, [&](const NodeRef& x) {
-      if (const auto* e = x.as<GraphExprNode>(); e && e->type && seenTypes_.insert(e->type.get()).second) markUses(e->type);
+      if (const auto* e = x.as<GraphExprNode>(); e && e->type && seenTypes_.insert(e->type.get()).second)
+        markUses(e->type);
       return true;
     });
   }
@@ -112,7 +113,8 @@ Module reachable(const Module& module) {
     const auto* f = module->functions[i].as<FunctionNode>();
     const auto* p = module->functions[i].as<PrimFuncNode>();
     Dict attrs = f ? f->attrs : p ? p->attrs : nullptr;
-    bool visible = attr(attrs, "global_symbol") != nullptr || (f && !attrInt(attrs, "private") && !attrInt(attrs, "Primitive"));
+    bool visible = attr(attrs, "global_symbol") != nullptr ||
+                   (f && !attrInt(attrs, "private") && !attrInt(attrs, "Primitive"));
     if (visible && seen.insert(module->names[i]->name).second) work.push_back(module->names[i]->name);
   }
   if (work.empty()) return module; // nothing is declared visible: a module under construction

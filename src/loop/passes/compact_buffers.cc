@@ -5,10 +5,10 @@
 //              for ii in 16: B[io*16 + ii] = A[io*16 + ii]           for ii in 16: B[ii] = A[io*16 + ii]
 //              for ii in 16: C[io*16 + ii] = B[io*16 + ii]           for ii in 16: C[io*16 + ii] = B[ii]
 //
-// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks to a
-// constant where one bounds its extent, else to an expression of the function's dimensions where that is no larger than
-// before. Rows of register tiles become whole vectors, so that tails need no mask inside the tile. Buffers with strides, and
-// buffers whose address is taken, stay.
+// The region is the union of all accesses, relaxed over the loops inside the allocation. A dimension shrinks
+// to a constant where one bounds its extent, else to an expression of the function's dimensions where that is
+// no larger than before. Rows of register tiles become whole vectors, so that tails need no mask inside the
+// tile. Buffers with strides, and buffers whose address is taken, stay.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/regions.h"
@@ -102,7 +102,8 @@ private:
       if (!x.buffer || !x.buffer->sameAs(*a->buffer) || x.region.empty()) continue;
       walk(a->body, [&](const NodeRef& n) {
         const auto* f = n.as<ForNode>();
-        if (f && f->forKind == ForKind::kVectorized && usesVar(x.region.back()->min, f->var)) width = std::max(width, asConst(f->extent).value_or(1));
+        if (f && f->forKind == ForKind::kVectorized && usesVar(x.region.back()->min, f->var))
+          width = std::max(width, asConst(f->extent).value_or(1));
         return true;
       });
     }

@@ -15,26 +15,36 @@ namespace {
 
 Expr neutral(BinaryOp op, DType t) {
   switch (op) {
-  case BinaryOp::kAdd: return constant(t, 0);
-  case BinaryOp::kMul: return constant(t, 1);
-  case BinaryOp::kMin: return t.isFloat() ? constantFloat(t, INFINITY) : constant(t, maxValue(t.scalar()));
-  default: return t.isFloat() ? constantFloat(t, -INFINITY) : constant(t, minValue(t.scalar()));
+  case BinaryOp::kAdd:
+    return constant(t, 0);
+  case BinaryOp::kMul:
+    return constant(t, 1);
+  case BinaryOp::kMin:
+    return t.isFloat() ? constantFloat(t, INFINITY) : constant(t, maxValue(t.scalar()));
+  default:
+    return t.isFloat() ? constantFloat(t, -INFINITY) : constant(t, minValue(t.scalar()));
   }
 }
 
 std::optional<Intrin> reductionOf(BinaryOp op) {
   switch (op) {
-  case BinaryOp::kAdd: return Intrin::kVectorReduceAdd;
-  case BinaryOp::kMul: return Intrin::kVectorReduceMul;
-  case BinaryOp::kMin: return Intrin::kVectorReduceMin;
-  case BinaryOp::kMax: return Intrin::kVectorReduceMax;
-  default: return std::nullopt;
+  case BinaryOp::kAdd:
+    return Intrin::kVectorReduceAdd;
+  case BinaryOp::kMul:
+    return Intrin::kVectorReduceMul;
+  case BinaryOp::kMin:
+    return Intrin::kVectorReduceMin;
+  case BinaryOp::kMax:
+    return Intrin::kVectorReduceMax;
+  default:
+    return std::nullopt;
   }
 }
 
 bool isOwnElement(const Expr& e, const StoreNode& s) {
   const auto* l = e.as<LoadNode>();
-  return l && l->buffer->data == s.buffer->data && !l->predicate && l->indices.size() == 1 && same(l->indices[0], s.indices[0]);
+  return l && l->buffer->data == s.buffer->data && !l->predicate && l->indices.size() == 1 &&
+         same(l->indices[0], s.indices[0]);
 }
 
 } // namespace
@@ -42,7 +52,8 @@ bool isOwnElement(const Expr& e, const StoreNode& s) {
 Stmt Vectorizer::reduction(const Store& s, const Expr& at) {
   const auto* b = s->value.as<BinaryNode>();
   auto intrin = b ? reductionOf(b->op) : std::nullopt;
-  bool unsigned64 = s->buffer->dtype.isUInt() && s->buffer->dtype.bits == 64; // its largest value is no int64 constant
+  bool unsigned64 =
+      s->buffer->dtype.isUInt() && s->buffer->dtype.bits == 64; // its largest value is no int64 constant
   if (!intrin || unsigned64) return nullptr;
   bool first = isOwnElement(b->a, *s);
   if (!first && !isOwnElement(b->b, *s)) return nullptr;

@@ -27,8 +27,8 @@ struct bevel_ctx {
   int32_t thread_id;   /*  4  0 <= thread_id < num_threads */
   int32_t num_threads; /*  8  threads that may run parts of a loop; >= 1 */
   int32_t reserved;    /* 12 */
-  /* 16  Runs task over [0, n): with P = min(n, num_threads), thread t < P gets [n*t/P, n*(t+1)/P), and the call returns
-   *     when all are done. Inside a task it runs inline: one part on the calling thread. */
+  /* 16  Runs task over [0, n): with P = min(n, num_threads), thread t < P gets [n*t/P, n*(t+1)/P), and the
+   * call returns when all are done. Inside a task it runs inline: one part on the calling thread. */
   int32_t (*parallel_for)(const bevel_ctx* ctx, bevel_task task, void* env, int64_t n);
   /* 24  Calls the packed function registered as `name`. Arguments may be BEVEL_VIEW. `result` may be null. */
   int32_t (*call_packed)(const bevel_ctx* ctx, const char* name, const bevel_value* args, int32_t num_args,

@@ -37,7 +37,8 @@ struct AnnotatePlan {
 
 static Result<AnnotatePlan> check(const Schedule& sch, const Annotate& s) {
   bool isLoop = s.blockOrLoop.kind == RVKind::kLoop;
-  BEVEL_TRY(Path path, isLoop ? locate(sch, LoopRV(s.blockOrLoop.id)) : locate(sch, BlockRV(s.blockOrLoop.id)));
+  BEVEL_TRY(Path path,
+            isLoop ? locate(sch, LoopRV(s.blockOrLoop.id)) : locate(sch, BlockRV(s.blockOrLoop.id)));
   if (s.annVal.isNone()) return fail(ErrorCode::kUsage, "the annotation has no value");
   NodeRef value = s.annVal.node;
   if (s.annVal.rv) {

@@ -37,7 +37,8 @@ struct Bind {
 static Result<Path> check(const Schedule& sch, const Bind& s) {
   static const char* const kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
                                       "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
-  if (std::ranges::find(kAxes, s.threadAxis, [](const char* a) { return std::string_view(a); }) == std::end(kAxes))
+  if (std::ranges::find(kAxes, s.threadAxis, [](const char* a) { return std::string_view(a); }) ==
+      std::end(kAxes))
     return fail(ErrorCode::kUsage, "there is no thread axis " + s.threadAxis);
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
   for (const For& outer : path.loops())
@@ -46,12 +47,16 @@ static Result<Path> check(const Schedule& sch, const Bind& s) {
   return path;
 }
 
-static void apply(Schedule& sch, Bind& s, Path&& path) { setLoopKind(sch, path, ForKind::kThreadBinding, s.threadAxis); }
+static void apply(Schedule& sch, Bind& s, Path&& path) {
+  setLoopKind(sch, path, ForKind::kThreadBinding, s.threadAxis);
+}
 
 STEP_INFO(Bind, "bind", kDoc)
 
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::bind(LoopRV loop, std::string threadAxis) { return runStep(*this, steps::Bind{loop, std::move(threadAxis)}); }
+Status Schedule::bind(LoopRV loop, std::string threadAxis) {
+  return runStep(*this, steps::Bind{loop, std::move(threadAxis)});
+}
 } // namespace bevel

@@ -40,7 +40,8 @@ struct CacheRead {
   std::string storageScope;
   std::vector<BlockRV> consumerBlocks;
   BlockRV result;
-  STEP_FIELDS(CacheRead, IN(block), IN(readBufferIndex), IN(storageScope), OPTION(consumerBlocks), OUT(result))
+  STEP_FIELDS(CacheRead, IN(block), IN(readBufferIndex), IN(storageScope), OPTION(consumerBlocks),
+              OUT(result))
 };
 
 struct CacheReadPlan {
@@ -53,12 +54,15 @@ struct CacheReadPlan {
   std::string name;
 };
 
-/// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop that also holds a writer.
-static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers, const std::vector<int>& consumers, CacheReadPlan& plan, Stmt& body) {
+/// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop
+/// that also holds a writer.
+static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
+                        const std::vector<int>& consumers, CacheReadPlan& plan, Stmt& body) {
   const ScopeBlock& first = info.blocks[size_t(consumers.front())];
   size_t depth = 0;
   for (int w : writers)
-    for (int c : consumers) depth = std::max(depth, sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(c)].loops));
+    for (int c : consumers)
+      depth = std::max(depth, sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(c)].loops));
   for (int c : consumers)
     if (sharedLoops(first.loops, info.blocks[size_t(c)].loops) < depth)
       return illegal("the consumers stand in different loops, one of which holds a writer of the buffer");
@@ -92,7 +96,8 @@ static Array<Range> consumedRegion(const Stmt& body, const CacheReadPlan& plan, 
   for (size_t d = 0; d < region->region.size(); ++d) {
     const Range& r = region->region[d];
     const Expr& size = plan.buffer->shape[d];
-    bool inside = analyzer.prove(r->min >= constant(r->min->dtype, 0)) && analyzer.prove(r->min + r->extent <= size);
+    bool inside =
+        analyzer.prove(r->min >= constant(r->min->dtype, 0)) && analyzer.prove(r->min + r->extent <= size);
     out.push_back(inside ? r : range(constant(size->dtype, 0), size));
   }
   return out;
@@ -112,7 +117,8 @@ static Result<CacheReadPlan> check(const Schedule& sch, const CacheRead& s) {
   std::ranges::sort(consumers);
   for (int w : writers)
     if (w >= consumers.front())
-      return illegal("block " + info.blocks[size_t(w)].name() + " writes buffer " + plan.buffer->name + " after the copy would be made");
+      return illegal("block " + info.blocks[size_t(w)].name() + " writes buffer " + plan.buffer->name +
+                     " after the copy would be made");
   Stmt body;
   BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
   Analyzer analyzer;
@@ -146,7 +152,10 @@ STEP_INFO(CacheRead, "cache_read", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Result<BlockRV> Schedule::cacheRead(BlockRV block, int64_t readBufferIndex, std::string storageScope, std::vector<BlockRV> consumerBlocks) {
-  return runStep(*this, steps::CacheRead{block, readBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}}, &steps::CacheRead::result);
+Result<BlockRV> Schedule::cacheRead(BlockRV block, int64_t readBufferIndex, std::string storageScope,
+                                    std::vector<BlockRV> consumerBlocks) {
+  return runStep(
+      *this, steps::CacheRead{block, readBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}},
+      &steps::CacheRead::result);
 }
 } // namespace bevel

@@ -40,7 +40,8 @@ struct CacheWrite {
   std::string storageScope;
   std::vector<BlockRV> consumerBlocks;
   BlockRV result;
-  STEP_FIELDS(CacheWrite, IN(block), IN(writeBufferIndex), IN(storageScope), OPTION(consumerBlocks), OUT(result))
+  STEP_FIELDS(CacheWrite, IN(block), IN(writeBufferIndex), IN(storageScope), OPTION(consumerBlocks),
+              OUT(result))
 };
 
 struct CacheWritePlan {
@@ -52,27 +53,34 @@ struct CacheWritePlan {
   std::string name;
 };
 
-/// Exactly the region that the block writes: its axes' domains, where each dimension is one axis or a constant.
+/// Exactly the region that the block writes: its axes' domains, where each dimension is one axis or a
+/// constant.
 static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer& buffer, Analyzer& analyzer) {
-  if (!coversDomain(block, analyzer)) return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
+  if (!coversDomain(block, analyzer))
+    return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
   Array<Range> out;
   int seen = 0;
   for (const BufferRegion& w : block.block().writes) {
     if (w->buffer->data != buffer->data) continue;
-    if (++seen > 1) return illegal(quoted(block.block()) + " writes buffer " + buffer->name + " in several regions");
+    if (++seen > 1)
+      return illegal(quoted(block.block()) + " writes buffer " + buffer->name + " in several regions");
     std::vector<int> used;
     for (const Range& dim : w->region) {
       auto index = axisIndex(dim->min, block.realize->block, analyzer);
       auto width = asConst(analyzer.simplify(dim->extent));
-      bool plain = index && width && (index->axis < 0 || index->scale == *width) && std::ranges::find(used, index->axis) == used.end();
-      if (!plain) return illegal(quoted(block.block()) + " does not write buffer " + buffer->name + " in contiguous tiles, one axis a dimension");
+      bool plain = index && width && (index->axis < 0 || index->scale == *width) &&
+                   std::ranges::find(used, index->axis) == used.end();
+      if (!plain)
+        return illegal(quoted(block.block()) + " does not write buffer " + buffer->name +
+                       " in contiguous tiles, one axis a dimension");
       if (index->axis < 0) {
         out.push_back(range(index->offset, dim->extent));
         continue;
       }
       used.push_back(index->axis);
       const Range& dom = block.block().iters[size_t(index->axis)]->domain;
-      out.push_back(range(analyzer.simplify(dom->min * *width + index->offset), analyzer.simplify(dom->extent * *width)));
+      out.push_back(range(analyzer.simplify(dom->min * *width + index->offset),
+                          analyzer.simplify(dom->extent * *width)));
     }
   }
   return out;
@@ -98,7 +106,8 @@ static Result<CacheWritePlan> check(const Schedule& sch, const CacheWrite& s) {
     const ScopeBlock& reader = info.blocks[size_t(r)];
     if (std::ranges::find(plan.users, reader.name()) != plan.users.end()) continue;
     if (r < self || sharedLoops(reader.loops, block.loops) > 0)
-      return illegal("block " + reader.name() + " reads buffer " + plan.buffer->name + " before the copy would be made");
+      return illegal("block " + reader.name() + " reads buffer " + plan.buffer->name +
+                     " before the copy would be made");
   }
   std::vector<Stmt> items = itemsOf(info.scope->block->body);
   for (size_t i = 0; i < items.size(); ++i)
@@ -115,7 +124,8 @@ static Result<CacheWritePlan> check(const Schedule& sch, const CacheWrite& s) {
 static void apply(Schedule& sch, CacheWrite& s, CacheWritePlan&& plan) {
   auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
   auto block = mutableCopy(realize->block);
-  block->body = insertInto(useBuffer(block->body, plan.users, plan.buffer, plan.cache), plan.position, plan.copy);
+  block->body =
+      insertInto(useBuffer(block->body, plan.users, plan.buffer, plan.cache), plan.position, plan.copy);
   realize->block = Block(block);
   setBody(sch, replaceAt(plan.scope, Stmt(realize)));
   s.result = sch.addBlock(plan.name);
@@ -126,7 +136,11 @@ STEP_INFO(CacheWrite, "cache_write", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Result<BlockRV> Schedule::cacheWrite(BlockRV block, int64_t writeBufferIndex, std::string storageScope, std::vector<BlockRV> consumerBlocks) {
-  return runStep(*this, steps::CacheWrite{block, writeBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}}, &steps::CacheWrite::result);
+Result<BlockRV> Schedule::cacheWrite(BlockRV block, int64_t writeBufferIndex, std::string storageScope,
+                                     std::vector<BlockRV> consumerBlocks) {
+  return runStep(
+      *this,
+      steps::CacheWrite{block, writeBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}},
+      &steps::CacheWrite::result);
 }
 } // namespace bevel

@@ -77,7 +77,8 @@ static Result<size_t> findPosition(const ScopeInfo& info, int block, const For& 
   if (index == -1) return size_t(last);
   if (index == -2) return size_t(first);
   if (index < first || index > last)
-    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " + std::to_string(last));
+    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " +
+                   std::to_string(last));
   return size_t(index);
 }
 
@@ -96,8 +97,10 @@ static Result<ComputeAtPlan> check(const Schedule& sch, const ComputeAt& s) {
   if (consumers.empty()) return illegal(quoted(*block) + " has no consumer under " + quoted(loop));
   for (int c : consumers) {
     if (!isUnder(info.blocks[size_t(c)], loop->var))
-      return illegal("block " + info.blocks[size_t(c)].name() + ", which reads its result, is not under " + quoted(loop));
-    if (c < self) return illegal("block " + info.blocks[size_t(c)].name() + " reads its result before it is written");
+      return illegal("block " + info.blocks[size_t(c)].name() + ", which reads its result, is not under " +
+                     quoted(loop));
+    if (c < self)
+      return illegal("block " + info.blocks[size_t(c)].name() + " reads its result before it is written");
   }
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
@@ -108,10 +111,13 @@ static Result<ComputeAtPlan> check(const Schedule& sch, const ComputeAt& s) {
   bindLoop(loop, analyzer);
   std::vector<BufferRegion> regions;
   for (const BufferRegion& w : block->writes) {
-    if (isParameter(sch.func(), w->buffer)) return illegal("buffer " + w->buffer->name + " is a parameter of the function: all of it must be computed");
+    if (isParameter(sch.func(), w->buffer))
+      return illegal("buffer " + w->buffer->name +
+                     " is a parameter of the function: all of it must be computed");
     if (BufferRegion r = touchedRegion(loop->body, w->buffer->data, false, analyzer)) regions.push_back(r);
   }
-  ComputeAtPlan plan{path, loop->var, makeNest(block, solveAxes(block, regions, true, analyzer), s.preserveUnitLoops), 0};
+  ComputeAtPlan plan{path, loop->var,
+                     makeNest(block, solveAxes(block, regions, true, analyzer), s.preserveUnitLoops), 0};
   BEVEL_TRY(plan.position, findPosition(info, self, loop, s.index));
   return plan;
 }

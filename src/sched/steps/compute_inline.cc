@@ -97,5 +97,7 @@ STEP_INFO(ComputeInline, "compute_inline", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::computeInline(BlockRV block) { return runStep(*this, steps::ComputeInline{block}); }
+Status Schedule::computeInline(BlockRV block) {
+  return runStep(*this, steps::ComputeInline{block});
+}
 } // namespace bevel

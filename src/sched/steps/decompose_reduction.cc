@@ -56,14 +56,17 @@ static bool usesLoops(const Expr& e, const std::vector<For>& loops) {
   return std::ranges::any_of(loops, [&](const For& l) { return usesVar(e, l->var); });
 }
 
-/// Loops over reduction axes and loops over spatial axes must be different ones, and the former inside `loop`.
-static Status divideLoops(const BlockRealize& realize, const std::vector<For>& outer, const std::vector<For>& inner,
-                          DecomposePlan& plan) {
+/// Loops over reduction axes and loops over spatial axes must be different ones, and the former inside
+/// `loop`.
+static Status divideLoops(const BlockRealize& realize, const std::vector<For>& outer,
+                          const std::vector<For>& inner, DecomposePlan& plan) {
   for (const For& l : inner) {
     bool spatial = false, reduce = false;
     for (size_t i = 0; i < realize->values.size(); ++i)
-      if (usesVar(realize->values[i], l->var)) (realize->block->iters[i]->type == IterType::kSpatial ? spatial : reduce) = true;
-    if (spatial && reduce) return illegal(quoted(l) + " drives both spatial and reduction axes of " + quoted(*realize->block));
+      if (usesVar(realize->values[i], l->var))
+        (realize->block->iters[i]->type == IterType::kSpatial ? spatial : reduce) = true;
+    if (spatial && reduce)
+      return illegal(quoted(l) + " drives both spatial and reduction axes of " + quoted(*realize->block));
     if (spatial) plan.initLoops.push_back(l);
     if (!spatial && !reduce && !isConst(l->extent, 1))
       return illegal(quoted(l) + " repeats the reduction: each repetition needs its own initialisation");
@@ -72,7 +75,8 @@ static Status divideLoops(const BlockRealize& realize, const std::vector<For>& o
     if (realize->block->iters[i]->type != IterType::kSpatial)
       for (const For& l : outer)
         if (usesVar(realize->values[i], l->var))
-          return illegal(quoted(l) + " is over a reduction axis and outside of the chosen loop: the initialisation would be repeated");
+          return illegal(quoted(l) + " is over a reduction axis and outside of the chosen loop: the "
+                                     "initialisation would be repeated");
   return {};
 }
 
@@ -92,7 +96,8 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
   if (inner.empty()) return illegal("loop " + var->name + " is not around " + quoted(*realize->block));
   for (size_t i = plan.at; i < path.ancestors.size(); ++i)
     if (Kind k = path.ancestors[i].node->kind; k != Kind::kFor && k != Kind::kSeq)
-      return illegal("there is more than loops between loop " + var->name + " and " + quoted(*realize->block));
+      return illegal("there is more than loops between loop " + var->name + " and " +
+                     quoted(*realize->block));
   BEVEL_CHECK(divideLoops(realize, outer, inner, plan));
   std::vector<For> updateLoops; // those the initialisation does without
   for (const For& l : inner)
@@ -101,7 +106,8 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
   for (const Expr& c : conjuncts(realize->predicate)) {
     bool onUpdate = usesLoops(c, updateLoops);
     if (onUpdate && usesLoops(c, plan.initLoops))
-      return illegal("a condition of " + quoted(*realize->block) + " concerns both spatial and reduction loops");
+      return illegal("a condition of " + quoted(*realize->block) +
+                     " concerns both spatial and reduction loops");
     if (!onUpdate) kept.push_back(c);
   }
   for (const For& l : plan.initLoops)
@@ -116,7 +122,8 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
     for (const BufferRegion& w : realize->block->writes)
       if (reads(b.block(), w->buffer->data) || writes(b.block(), w->buffer->data))
         if (info.indexOf(b.name()) < info.indexOf(realize->block->name))
-          return illegal("block " + b.name() + " under loop " + var->name + " uses the output before the reduction");
+          return illegal("block " + b.name() + " under loop " + var->name +
+                         " uses the output before the reduction");
   }
   plan.predicate = conjunction(kept);
   return plan;
@@ -142,7 +149,8 @@ static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
   const BlockRealize realize = realizeAt(plan.path);
   const Block block = realize->block;
   const Stmt& root = sch.func()->body;
-  std::string initName = freshBlockName(root, block->name + "_init"), updateName = freshBlockName(root, block->name + "_update");
+  std::string initName = freshBlockName(root, block->name + "_init"),
+              updateName = freshBlockName(root, block->name + "_update");
   VarMap axes, loopMap;
   Block init = initBlock(block, initName, axes);
   Array<Expr> values;
@@ -165,7 +173,8 @@ static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
   auto newRealize = mutableCopy(realize);
   newRealize->block = withDetectedAccess(Block(update));
   Stmt loop = Stmt(newRealize);
-  for (size_t i = plan.path.ancestors.size(); i-- > plan.at;) loop = withChild(plan.path.ancestors[i].node, plan.path.ancestors[i].slot, loop);
+  for (size_t i = plan.path.ancestors.size(); i-- > plan.at;)
+    loop = withChild(plan.path.ancestors[i].node, plan.path.ancestors[i].slot, loop);
   setBody(sch, replaceFrom(plan.path, plan.at, seq({nest, loop})));
   sch.renameBlock(block->name, updateName);
   s.result = sch.addBlock(initName);

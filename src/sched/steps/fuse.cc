@@ -55,7 +55,8 @@ static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
     auto* inner = plan.loops.back()->body.as<ForNode>();
     if (!inner || inner->var != v) {
       BEVEL_TRY(Path there, locate(sch, s.loops[i]));
-      return illegal(quoted(loopAt(there)) + " is not the only thing in the body of " + quoted(plan.loops.back()));
+      return illegal(quoted(loopAt(there)) + " is not the only thing in the body of " +
+                     quoted(plan.loops.back()));
     }
     BEVEL_CHECK(checkPlainLoop(For(inner)));
     for (const For& outer : plan.loops)

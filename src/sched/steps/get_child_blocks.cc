@@ -2,9 +2,8 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
-    R"(Gives the blocks directly inside a block, or under a loop, in program order.)",
-    R"(@T.prim_func
+constexpr StepDoc kDoc = {R"(Gives the blocks directly inside a block, or under a loop, in program order.)",
+                          R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     B = T.sblock_alloc_buffer((8,))
     for i in range(8):
@@ -16,11 +15,11 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             vi = T.axis.spatial(8, i)
             C[vi] = B[vi] * T.float32(2)
 )",
-    R"(root = sch.get_sblock(name="root")
+                          R"(root = sch.get_sblock(name="root")
 b, c = sch.get_child_blocks(block_or_loop=root)
 sch.compute_inline(block=b)
 )",
-    R"(@T.prim_func
+                          R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     for i in range(8):
         with T.sblock("C"):

@@ -2,20 +2,19 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
-    R"(Gives the loops around a block within its scope, outermost first.)",
-    R"(@T.prim_func
+constexpr StepDoc kDoc = {R"(Gives the loops around a block within its scope, outermost first.)",
+                          R"(@T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
     for i, j in T.grid(8, 4):
         with T.sblock("B"):
             vi, vj = T.axis.remap("SS", [i, j])
             B[vi, vj] = A[vi, vj] + T.float32(1)
 )",
-    R"(b = sch.get_sblock(name="B")
+                          R"(b = sch.get_sblock(name="B")
 i, j = sch.get_loops(block=b)
 sch.reorder(j, i)
 )",
-    R"(@T.prim_func
+                          R"(@T.prim_func
 def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
     for j, i in T.grid(4, 8):
         with T.sblock("B"):

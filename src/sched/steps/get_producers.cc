@@ -39,7 +39,8 @@ static Result<std::vector<std::string>> check(const Schedule& sch, const GetProd
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
   ScopeInfo info(scope);
   std::vector<std::string> names;
-  for (int i : info.producers(info.indexOf(realizeAt(path)->block->name))) names.push_back(info.blocks[size_t(i)].name());
+  for (int i : info.producers(info.indexOf(realizeAt(path)->block->name)))
+    names.push_back(info.blocks[size_t(i)].name());
   return names;
 }
 

@@ -39,7 +39,8 @@ static Result<NoPlan> check(const Schedule& sch, const GetSblock& s) {
     if (auto* r = x.as<BlockRealizeNode>()) known += (known.empty() ? "" : ", ") + r->block->name;
     return true;
   });
-  return fail(Error(ErrorCode::kIllegal, "there is no block " + s.name + " in function " + at.funcName()).note("blocks: " + known));
+  return fail(Error(ErrorCode::kIllegal, "there is no block " + s.name + " in function " + at.funcName())
+                  .note("blocks: " + known));
 }
 
 static void apply(Schedule& sch, GetSblock& s, NoPlan&&) {
@@ -53,6 +54,7 @@ STEP_INFO(GetSblock, "get_sblock", kDoc, "get_block")
 
 namespace bevel {
 Result<BlockRV> Schedule::getSblock(std::string name, std::optional<std::string> funcName) {
-  return runStep(*this, steps::GetSblock{std::move(name), std::move(funcName), {}}, &steps::GetSblock::result);
+  return runStep(*this, steps::GetSblock{std::move(name), std::move(funcName), {}},
+                 &steps::GetSblock::result);
 }
 } // namespace bevel

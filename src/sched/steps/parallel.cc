@@ -36,17 +36,21 @@ static Result<Path> check(const Schedule& sch, const Parallel& s) {
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
   for (const For& outer : path.loops())
     if (outer->forKind == ForKind::kParallel || outer->forKind == ForKind::kVectorized)
-      return illegal(quoted(loopAt(path)) + " is inside " + quoted(outer) + ", which is " + kForKindNames[int(outer->forKind)] +
-                     " already");
+      return illegal(quoted(loopAt(path)) + " is inside " + quoted(outer) + ", which is " +
+                     kForKindNames[int(outer->forKind)] + " already");
   return path;
 }
 
-static void apply(Schedule& sch, Parallel&, Path&& path) { setLoopKind(sch, path, ForKind::kParallel); }
+static void apply(Schedule& sch, Parallel&, Path&& path) {
+  setLoopKind(sch, path, ForKind::kParallel);
+}
 
 STEP_INFO(Parallel, "parallel", kDoc)
 
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::parallel(LoopRV loop) { return runStep(*this, steps::Parallel{loop}); }
+Status Schedule::parallel(LoopRV loop) {
+  return runStep(*this, steps::Parallel{loop});
+}
 } // namespace bevel

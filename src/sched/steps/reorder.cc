@@ -37,13 +37,14 @@ struct Reorder {
 };
 
 struct ReorderPlan {
-  Path path;               // to the outermost loop of the chain
-  std::vector<For> before; // the chain from the outermost to the innermost named loop
+  Path path;                 // to the outermost loop of the chain
+  std::vector<For> before;   // the chain from the outermost to the innermost named loop
   std::vector<size_t> order; // new position -> index in `before`
 };
 
 /// The chain of loops that holds all the named ones.
-static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<LoopRV>& handles, std::vector<Var>& vars) {
+static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<LoopRV>& handles,
+                                     std::vector<Var>& vars) {
   ReorderPlan plan;
   Path deepest;
   for (LoopRV h : handles) {
@@ -56,15 +57,18 @@ static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<Loop
   std::vector<Stmt> line;
   for (const PathItem& item : deepest.ancestors) line.push_back(item.node);
   line.push_back(deepest.target);
-  auto named = [&](const Stmt& x) { return x->kind == Kind::kFor && std::ranges::find(vars, cast<ForNode>(x)->var) != vars.end(); };
+  auto named = [&](const Stmt& x) {
+    return x->kind == Kind::kFor && std::ranges::find(vars, cast<ForNode>(x)->var) != vars.end();
+  };
   size_t first = size_t(std::ranges::find_if(line, named) - line.begin());
   for (const Var& v : vars)
-    if (std::ranges::none_of(line, [&](const Stmt& x) { return x->kind == Kind::kFor && cast<ForNode>(x)->var == v; }))
+    if (std::ranges::none_of(
+            line, [&](const Stmt& x) { return x->kind == Kind::kFor && cast<ForNode>(x)->var == v; }))
       return illegal("loop " + v->name + " and " + quoted(loopAt(deepest)) + " are not nested in each other");
   for (size_t i = first; i < line.size(); ++i) {
     if (line[i]->kind != Kind::kFor)
-      return illegal("the loops are not a chain: something else stands between " + quoted(cast<ForNode>(line[first])) + " and " +
-                     quoted(loopAt(deepest)));
+      return illegal("the loops are not a chain: something else stands between " +
+                     quoted(cast<ForNode>(line[first])) + " and " + quoted(loopAt(deepest)));
     plan.before.push_back(cast<ForNode>(line[i]));
   }
   plan.path = first == deepest.ancestors.size() ? deepest : deepest.upTo(first);
@@ -112,7 +116,8 @@ static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
     size_t source = i;
     if (named) {
       const Var& wanted = vars[next++];
-      source = size_t(std::ranges::find_if(plan.before, [&](const For& l) { return l->var == wanted; }) - plan.before.begin());
+      source = size_t(std::ranges::find_if(plan.before, [&](const For& l) { return l->var == wanted; }) -
+                      plan.before.begin());
     }
     plan.order.push_back(source);
   }
@@ -136,5 +141,7 @@ STEP_INFO(Reorder, "reorder", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::reorder(std::vector<LoopRV> orderedLoops) { return runStep(*this, steps::Reorder{std::move(orderedLoops)}); }
+Status Schedule::reorder(std::vector<LoopRV> orderedLoops) {
+  return runStep(*this, steps::Reorder{std::move(orderedLoops)});
+}
 } // namespace bevel

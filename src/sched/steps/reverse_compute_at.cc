@@ -80,7 +80,8 @@ static bool sameIndex(const AxisIndex& a, const AxisIndex& b, Analyzer& analyzer
   return a.axis == b.axis && a.scale == b.scale && analyzer.proveEqual(a.offset, b.offset);
 }
 
-/// The axis that indexes a dimension of a buffer in all reads of the block, as `axis + constant`; nothing otherwise.
+/// The axis that indexes a dimension of a buffer in all reads of the block, as `axis + constant`; nothing
+/// otherwise.
 static std::optional<AxisIndex> readIndex(const Context& c, const Var& data, size_t dim) {
   std::optional<AxisIndex> out;
   for (const BufferRegion& r : c.block().block().reads) {
@@ -122,9 +123,13 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
   const Buffer& x = read->buffer;
   for (int w : c.info.writers(x->data)) {
     const ScopeBlock& writer = c.info.blocks[size_t(w)];
-    if (!isUnder(writer, c.loop->var)) return illegal("buffer " + x->name + " is also written by block " + writer.name() + " outside of " + quoted(c.loop));
-    if (w > c.self) return illegal("block " + writer.name() + " writes buffer " + x->name + " after it is read");
-    if (!coversDomain(writer, c.analyzer)) return illegal("not all values of the axes of block " + writer.name() + " are provably executed");
+    if (!isUnder(writer, c.loop->var))
+      return illegal("buffer " + x->name + " is also written by block " + writer.name() + " outside of " +
+                     quoted(c.loop));
+    if (w > c.self)
+      return illegal("block " + writer.name() + " writes buffer " + x->name + " after it is read");
+    if (!coversDomain(writer, c.analyzer))
+      return illegal("not all values of the axes of block " + writer.name() + " are provably executed");
     for (const BufferRegion& region : writer.block().writes) {
       if (region->buffer->data != x->data) continue;
       for (size_t d = 0; d < region->region.size(); ++d) {
@@ -132,17 +137,21 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
         bool whole = isConst(x->shape[d], 1);
         if (index && index->axis >= 0 && index->scale == 1) {
           const Range& dom = writer.block().iters[size_t(index->axis)]->domain;
-          whole |= c.analyzer.proveEqual(dom->min + index->offset, constant(dom->min->dtype, 0)) && c.analyzer.proveEqual(dom->extent, x->shape[d]);
+          whole |= c.analyzer.proveEqual(dom->min + index->offset, constant(dom->min->dtype, 0)) &&
+                   c.analyzer.proveEqual(dom->extent, x->shape[d]);
         }
-        if (!whole) return illegal("block " + writer.name() + " does not provably write all of buffer " + x->name);
+        if (!whole)
+          return illegal("block " + writer.name() + " does not provably write all of buffer " + x->name);
       }
     }
   }
   return {};
 }
 
-/// The axes' values for one input, from the tile that an iteration writes; merged into `sets` (null min: no constraint yet).
-static Status constrain(const Context& c, const BufferRegion& read, std::vector<IntSet>& sets, std::vector<bool>& constrained) {
+/// The axes' values for one input, from the tile that an iteration writes; merged into `sets` (null min: no
+/// constraint yet).
+static Status constrain(const Context& c, const BufferRegion& read, std::vector<IntSet>& sets,
+                        std::vector<bool>& constrained) {
   const Var& data = read->buffer->data;
   BEVEL_CHECK(checkWriters(c, read));
   BufferRegion tile = touchedRegion(c.loop->body, data, true, c.analyzer);
@@ -154,25 +163,33 @@ static Status constrain(const Context& c, const BufferRegion& read, std::vector<
     if (whole) continue;
     auto index = readIndex(c, data, d);
     if (!index)
-      return illegal("an iteration of " + quoted(c.loop) + " writes only part of dimension " + std::to_string(d) + " of buffer " + read->buffer->name +
-                     ", and block " + c.block().name() + " does not read it at `axis + constant`");
+      return illegal("an iteration of " + quoted(c.loop) + " writes only part of dimension " +
+                     std::to_string(d) + " of buffer " + read->buffer->name + ", and block " +
+                     c.block().name() + " does not read it at `axis + constant`");
     if (!isDense(c, data, d))
-      return illegal("an iteration of " + quoted(c.loop) + " writes dimension " + std::to_string(d) + " of buffer " + read->buffer->name +
-                     " not in one contiguous tile");
+      return illegal("an iteration of " + quoted(c.loop) + " writes dimension " + std::to_string(d) +
+                     " of buffer " + read->buffer->name + " not in one contiguous tile");
     if (c.block().block().iters[size_t(index->axis)]->type != IterType::kSpatial)
-      return illegal("an iteration of " + quoted(c.loop) + " writes only part of what a reduction of block " + c.block().name() + " reads");
+      return illegal("an iteration of " + quoted(c.loop) + " writes only part of what a reduction of block " +
+                     c.block().name() + " reads");
     size_t axis = size_t(index->axis);
-    IntSet set = IntSet::interval(c.analyzer.simplify(lo - index->offset), c.analyzer.simplify(hi - index->offset));
-    bool other = constrained[axis] && !(c.analyzer.proveEqual(sets[axis].min, set.min) && c.analyzer.proveEqual(sets[axis].max, set.max));
-    if (other) return illegal("axis " + c.block().block().iters[axis]->var->name + " of block " + c.block().name() + " reads several tiles that an iteration of " + quoted(c.loop) + " writes");
+    IntSet set =
+        IntSet::interval(c.analyzer.simplify(lo - index->offset), c.analyzer.simplify(hi - index->offset));
+    bool other = constrained[axis] && !(c.analyzer.proveEqual(sets[axis].min, set.min) &&
+                                        c.analyzer.proveEqual(sets[axis].max, set.max));
+    if (other)
+      return illegal("axis " + c.block().block().iters[axis]->var->name + " of block " + c.block().name() +
+                     " reads several tiles that an iteration of " + quoted(c.loop) + " writes");
     sets[axis] = set;
     constrained[axis] = true;
   }
   return {};
 }
 
-/// Iterations of the loop leave partial sums in an input. With several inputs, the iterations that complete them may be different ones.
-static Status checkPartialInputs(const Context& c, const std::vector<Var>& inputs, const std::vector<For>& loopsOfLoop) {
+/// Iterations of the loop leave partial sums in an input. With several inputs, the iterations that complete
+/// them may be different ones.
+static Status checkPartialInputs(const Context& c, const std::vector<Var>& inputs,
+                                 const std::vector<For>& loopsOfLoop) {
   if (inputs.size() < 2) return {};
   size_t common = sharedLoops(c.block().loops, loopsOfLoop);
   std::vector<For> repeating(loopsOfLoop.begin() + ptrdiff_t(common), loopsOfLoop.end());
@@ -184,7 +201,8 @@ static Status checkPartialInputs(const Context& c, const std::vector<Var>& input
         if (writer.block().iters[i]->type == IterType::kSpatial) continue;
         for (const For& l : repeating)
           if (usesVar(writer.realize->values[i], l->var))
-            return illegal(quoted(l) + " leaves partial sums of block " + writer.name() + ", and block " + c.block().name() + " has other inputs there too");
+            return illegal(quoted(l) + " leaves partial sums of block " + writer.name() + ", and block " +
+                           c.block().name() + " has other inputs there too");
       }
     }
   }
@@ -201,15 +219,18 @@ static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
   for (size_t i = 0; i < c.info.blocks.size(); ++i) {
     const ScopeBlock& other = c.info.blocks[i];
     if (int(i) == c.self) continue;
-    bool passed = int(i) >= first && int(i) < c.self; // between the new and the old place
+    bool passed = int(i) >= first && int(i) < c.self;             // between the new and the old place
     bool around = sharedLoops(other.loops, loopsOfLoop) > common; // runs again after the new place
     for (const BufferRegion& w : self.block().writes)
-      if ((passed || around) && (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
-        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " where block " + self.name() + " would write it");
+      if ((passed || around) &&
+          (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
+        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " where block " +
+                       self.name() + " would write it");
     for (const BufferRegion& r : self.block().reads)
-      if (writes(other.block(), r->buffer->data) && !isUnder(other, c.loop->var) && (passed || around || int(i) > c.self))
-        return illegal("block " + other.name() + " writes buffer " + r->buffer->name + ", which block " + self.name() + " reads, after " + quoted(c.loop) +
-                       " has begun");
+      if (writes(other.block(), r->buffer->data) && !isUnder(other, c.loop->var) &&
+          (passed || around || int(i) > c.self))
+        return illegal("block " + other.name() + " writes buffer " + r->buffer->name + ", which block " +
+                       self.name() + " reads, after " + quoted(c.loop) + " has begun");
   }
   return {};
 }
@@ -227,7 +248,8 @@ static Result<size_t> findPosition(const Context& c, int64_t index) {
   if (index == -1) return size_t(last);
   if (index == -2) return size_t(first);
   if (index < first || index > last)
-    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " + std::to_string(last));
+    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " +
+                   std::to_string(last));
   return size_t(index);
 }
 
@@ -246,13 +268,15 @@ static Result<ReversePlan> check(const Schedule& sch, const ReverseComputeAt& s)
   bindLoop(loop, analyzer);
   Context c{sch.func(), info, info.indexOf(block->name), loop, analyzer};
   BEVEL_CHECK(checkCompleteOrReduction(info, c.self));
-  if (!coversDomain(c.block(), analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  if (!coversDomain(c.block(), analyzer))
+    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
   std::vector<IntSet> sets(block->iters.size());
   std::vector<bool> constrained(block->iters.size(), false);
   std::vector<Var> inputs;
   for (const BufferRegion& r : block->reads) {
     auto writers = info.writers(r->buffer->data);
-    bool under = std::ranges::any_of(writers, [&](int w) { return w != c.self && isUnder(info.blocks[size_t(w)], loop->var); });
+    bool under = std::ranges::any_of(
+        writers, [&](int w) { return w != c.self && isUnder(info.blocks[size_t(w)], loop->var); });
     if (!under) continue;
     if (std::ranges::find(inputs, r->buffer->data) == inputs.end()) inputs.push_back(r->buffer->data);
     BEVEL_CHECK(constrain(c, r, sets, constrained));
@@ -263,7 +287,8 @@ static Result<ReversePlan> check(const Schedule& sch, const ReverseComputeAt& s)
   std::vector<AxisRange> axes;
   for (size_t i = 0; i < sets.size(); ++i) {
     const IterVar& iv = block->iters[i];
-    axes.push_back(constrained[i] && sets[i].bounded() ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer) : wholeAxis(iv));
+    axes.push_back(constrained[i] && sets[i].bounded() ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer)
+                                                       : wholeAxis(iv));
   }
   ReversePlan plan{path, loop->var, makeNest(block, axes, s.preserveUnitLoops), 0};
   BEVEL_TRY(plan.position, findPosition(c, s.index));

@@ -46,8 +46,8 @@ struct ReverseInlinePlan {
   Path path;            // to the consumer
   std::string producer; // its block's name
   Buffer between;
-  Stmt body;       // the producer's new body
-  Expr condition;  // over the producer's axes: where the consumer has instances
+  Stmt body;      // the producer's new body
+  Expr condition; // over the producer's axes: where the consumer has instances
 };
 
 /// The one buffer that the block reads from another block of the scope, and that block.
@@ -57,17 +57,21 @@ static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& between
   for (const BufferRegion& r : consumer.block().reads) {
     std::vector<int> writers = info.writers(r->buffer->data);
     if (writers.empty()) continue;
-    if (producer < 0 && writers.size() == 1 && info.readers(r->buffer->data).size() == 1 && writers[0] < self) {
+    if (producer < 0 && writers.size() == 1 && info.readers(r->buffer->data).size() == 1 &&
+        writers[0] < self) {
       producer = writers[0];
       between = r->buffer;
     }
   }
-  if (producer < 0) return illegal("block " + consumer.name() + " reads no buffer that only it reads and one block writes");
+  if (producer < 0)
+    return illegal("block " + consumer.name() + " reads no buffer that only it reads and one block writes");
   for (const BufferRegion& r : consumer.block().reads)
     if (r->buffer->data != between->data)
       for (int w : info.writers(r->buffer->data))
-        if (w > producer || sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(producer)].loops) > 0)
-          return illegal("block " + info.blocks[size_t(w)].name() + " writes another input of block " + consumer.name() + " after the producer has begun");
+        if (w > producer ||
+            sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(producer)].loops) > 0)
+          return illegal("block " + info.blocks[size_t(w)].name() + " writes another input of block " +
+                         consumer.name() + " after the producer has begun");
   return producer;
 }
 
@@ -79,14 +83,16 @@ static Result<Array<Expr>> readIndices(const BlockNode& block, const Store& stor
   walk(store->value, [&](const NodeRef& n) {
     auto* l = n.as<LoadNode>();
     if (!l || l->buffer->data != between->data) return true;
-    if (found && !std::ranges::equal(out.raw(), l->indices.raw(), [](const NodeRef& a, const NodeRef& b) { return same(a, b); }))
+    if (found && !std::ranges::equal(out.raw(), l->indices.raw(),
+                                     [](const NodeRef& a, const NodeRef& b) { return same(a, b); }))
       status = illegal("block " + block.name + " reads several elements of buffer " + between->name);
     out = l->indices;
     found = true;
     return true;
   });
   BEVEL_CHECK(std::move(status));
-  if (!found) return illegal("block " + block.name + " does not read buffer " + between->name + " in its value");
+  if (!found)
+    return illegal("block " + block.name + " does not read buffer " + between->name + " in its value");
   return out;
 }
 
@@ -95,14 +101,17 @@ static Status checkBetween(const ScopeInfo& info, int producer, int self) {
   for (int i = 0; i < int(info.blocks.size()); ++i) {
     if (i == self || i == producer) continue;
     const ScopeBlock& other = info.blocks[size_t(i)];
-    bool matters = (i > producer && i < self) || sharedLoops(other.loops, info.blocks[size_t(producer)].loops) > 0;
+    bool matters =
+        (i > producer && i < self) || sharedLoops(other.loops, info.blocks[size_t(producer)].loops) > 0;
     for (const BufferRegion& w : consumer.block().writes)
       if (matters && (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
-        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " before block " + consumer.name());
+        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " before block " +
+                       consumer.name());
   }
   for (const BufferRegion& w : consumer.block().writes)
     if (reads(info.blocks[size_t(producer)].block(), w->buffer->data))
-      return illegal("the producer reads buffer " + w->buffer->name + ", which block " + consumer.name() + " writes");
+      return illegal("the producer reads buffer " + w->buffer->name + ", which block " + consumer.name() +
+                     " writes");
   return {};
 }
 
@@ -113,10 +122,12 @@ static Stmt throughConsumer(const Store& store, const Buffer& between, const Exp
     loads += n.is<LoadNode>() && n.as<LoadNode>()->buffer->data == between->data;
     return true;
   });
-  bool cheap = value.is<LoadNode>() || value.is<VarNode>() || value.is<FloatImmNode>() || value.is<IntImmNode>();
+  bool cheap =
+      value.is<LoadNode>() || value.is<VarNode>() || value.is<FloatImmNode>() || value.is<IntImmNode>();
   if (loads <= 1 || cheap) return replaceReads(store, between, [&](const Array<Expr>&) { return value; });
   Var once = var("t", value->dtype);
-  auto out = mutableCopy(cast<StoreNode>(replaceReads(store, between, [&](const Array<Expr>&) { return Expr(once); })));
+  auto out = mutableCopy(
+      cast<StoreNode>(replaceReads(store, between, [&](const Array<Expr>&) { return Expr(once); })));
   out->value = make<const LetNode>(once, value, out->value);
   return Stmt(out);
 }
@@ -133,7 +144,8 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   BEVEL_TRY(int producer, soleProducer(info, self, plan.between));
   const ScopeBlock& source = info.blocks[size_t(producer)];
   plan.producer = source.name();
-  if (isParameter(sch.func(), plan.between)) return illegal("buffer " + plan.between->name + " is a parameter of the function");
+  if (isParameter(sch.func(), plan.between))
+    return illegal("buffer " + plan.between->name + " is a parameter of the function");
   BEVEL_CHECK(checkCompleteBlock(info, producer));
   BEVEL_TRY(Store sourceStore, singleStore(source.block()));
   if (effectOf(store) > Effect::kReads) return illegal(quoted(*block) + " has effects that must happen once");
@@ -145,8 +157,10 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
   bindLoops(path, analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
-  if (!coversDomain(source, analyzer)) return illegal("not all values of the axes of block " + source.name() + " are provably executed");
+  if (!coversDomain(info.blocks[size_t(self)], analyzer))
+    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  if (!coversDomain(source, analyzer))
+    return illegal("not all values of the axes of block " + source.name() + " are provably executed");
 
   VarMap map; // the consumer's axes by the producer's
   plan.condition = boolImm(true);
@@ -165,12 +179,15 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
     for (const Expr& c : conjuncts(inside))
       if (!analyzer.prove(c)) plan.condition = logicalAnd(plan.condition, c);
     // The producer must reach every instance of the consumer.
-    const Range produced = sourceAxes[d] >= 0 ? source.block().iters[size_t(sourceAxes[d])]->domain : range(sourceStore->indices[d], constant(at->dtype, 1));
+    const Range produced = sourceAxes[d] >= 0 ? source.block().iters[size_t(sourceAxes[d])]->domain
+                                              : range(sourceStore->indices[d], constant(at->dtype, 1));
     if (!analyzer.prove(produced->min <= iv->domain->min) ||
         !analyzer.prove(iv->domain->min + iv->domain->extent <= produced->min + produced->extent))
-      return illegal("block " + source.name() + " does not provably write all that " + quoted(*block) + " reads");
+      return illegal("block " + source.name() + " does not provably write all that " + quoted(*block) +
+                     " reads");
   }
-  plan.body = throughConsumer(cast<StoreNode>(substitute(NodeRef(store), map)), plan.between, sourceStore->value);
+  plan.body =
+      throughConsumer(cast<StoreNode>(substitute(NodeRef(store), map)), plan.between, sourceStore->value);
   return plan;
 }
 
@@ -193,5 +210,7 @@ STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::reverseComputeInline(BlockRV block) { return runStep(*this, steps::ReverseComputeInline{block}); }
+Status Schedule::reverseComputeInline(BlockRV block) {
+  return runStep(*this, steps::ReverseComputeInline{block});
+}
 } // namespace bevel

@@ -68,12 +68,15 @@ struct RfactorPlan {
 /// `X[…] = X[…] op value` in the update: gives the value.
 static Expr combinedValue(const Store& update, BinaryOp& op) {
   auto* b = update->value.as<BinaryNode>();
-  if (!b || (b->op != BinaryOp::kAdd && b->op != BinaryOp::kMul && b->op != BinaryOp::kMin && b->op != BinaryOp::kMax)) return nullptr;
+  if (!b || (b->op != BinaryOp::kAdd && b->op != BinaryOp::kMul && b->op != BinaryOp::kMin &&
+             b->op != BinaryOp::kMax))
+    return nullptr;
   op = b->op;
   auto own = [&](const Expr& e) {
     auto* l = e.as<LoadNode>();
     return l && l->buffer->data == update->buffer->data &&
-           std::ranges::equal(l->indices.raw(), update->indices.raw(), [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
+           std::ranges::equal(l->indices.raw(), update->indices.raw(),
+                              [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
   };
   if (own(b->a) && !usesVar(b->b, update->buffer->data)) return b->b;
   if (own(b->b) && !usesVar(b->a, update->buffer->data)) return b->a;
@@ -83,12 +86,16 @@ static Expr combinedValue(const Store& update, BinaryOp& op) {
 /// Combining the init with itself any number of times changes nothing.
 static bool isNeutral(const Expr& init, BinaryOp op) {
   if (auto* f = init.as<FloatImmNode>())
-    return op == BinaryOp::kAdd ? f->value == 0 : op == BinaryOp::kMul ? f->value == 1 : true; // min, max: idempotent
-  if (auto* i = init.as<IntImmNode>()) return op == BinaryOp::kAdd ? i->value == 0 : op == BinaryOp::kMul ? i->value == 1 : true;
+    return op == BinaryOp::kAdd   ? f->value == 0
+           : op == BinaryOp::kMul ? f->value == 1
+                                  : true; // min, max: idempotent
+  if (auto* i = init.as<IntImmNode>())
+    return op == BinaryOp::kAdd ? i->value == 0 : op == BinaryOp::kMul ? i->value == 1 : true;
   return op == BinaryOp::kMin || op == BinaryOp::kMax;
 }
 
-/// Each place of the partial results is initialised: the condition holds for the first iteration of the other reduction loops.
+/// Each place of the partial results is initialised: the condition holds for the first iteration of the other
+/// reduction loops.
 static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
   Analyzer analyzer;
   bindShapeDims(f, analyzer);
@@ -96,15 +103,20 @@ static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     bool reduce = false;
     for (size_t v = 0; v < plan.realize->values.size(); ++v)
-      reduce |= plan.realize->block->iters[v]->type != IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
-    if (reduce && i != plan.factored) first[plan.loops[i]->var] = plan.loops[i]->min;
-    else bindLoop(plan.loops[i], analyzer);
+      reduce |= plan.realize->block->iters[v]->type != IterType::kSpatial &&
+                usesVar(plan.realize->values[v], plan.loops[i]->var);
+    if (reduce && i != plan.factored)
+      first[plan.loops[i]->var] = plan.loops[i]->min;
+    else
+      bindLoop(plan.loops[i], analyzer);
   }
   for (const Expr& c : conjuncts(plan.realize->predicate))
     if (usesVar(c, plan.loops[plan.factored]->var) && !analyzer.prove(substitute(c, first)))
-      return illegal("some places of the partial results would never be initialised: " + quoted(plan.loops[plan.factored]) + " has a tail");
+      return illegal("some places of the partial results would never be initialised: " +
+                     quoted(plan.loops[plan.factored]) + " has a tail");
   for (const For& l : plan.loops)
-    if (first.contains(l->var) && !analyzer.prove(l->extent > constant(l->extent->dtype, 0))) return illegal(quoted(l) + " may have no iteration");
+    if (first.contains(l->var) && !analyzer.prove(l->extent > constant(l->extent->dtype, 0)))
+      return illegal(quoted(l) + " may have no iteration");
   return {};
 }
 
@@ -115,15 +127,18 @@ static Status checkLoops(RfactorPlan& plan, const Var& factored) {
     const For& l = plan.loops[i];
     bool spatial = false, reduce = false;
     for (size_t v = 0; v < plan.realize->values.size(); ++v)
-      if (usesVar(plan.realize->values[v], l->var)) (block->iters[v]->type == IterType::kSpatial ? spatial : reduce) = true;
+      if (usesVar(plan.realize->values[v], l->var))
+        (block->iters[v]->type == IterType::kSpatial ? spatial : reduce) = true;
     if (spatial && reduce) return illegal(quoted(l) + " drives both spatial and reduction axes");
     if (l->var == factored) {
       if (!reduce) return illegal(quoted(l) + " drives no reduction axis");
       plan.factored = i;
     }
-    if (!l->min.is<IntImmNode>() || !isConst(l->min, 0)) return illegal(quoted(l) + " does not start at zero");
+    if (!l->min.is<IntImmNode>() || !isConst(l->min, 0))
+      return illegal(quoted(l) + " does not start at zero");
     for (const For& o : plan.loops)
-      if (usesVar(l->extent, o->var)) return illegal("the range of " + quoted(l) + " depends on " + quoted(o));
+      if (usesVar(l->extent, o->var))
+        return illegal("the range of " + quoted(l) + " depends on " + quoted(o));
   }
   return {};
 }
@@ -150,19 +165,25 @@ static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
   auto* update = block->body.as<StoreNode>();
   auto* init = block->init.as<StoreNode>();
   BinaryOp op = BinaryOp::kAdd;
-  if (!update || !init || update->predicate || init->predicate || !block->allocs.empty() || !block->matches.empty() ||
-      init->buffer->data != update->buffer->data || !combinedValue(Store(update), op))
+  if (!update || !init || update->predicate || init->predicate || !block->allocs.empty() ||
+      !block->matches.empty() || init->buffer->data != update->buffer->data ||
+      !combinedValue(Store(update), op))
     return illegal(quoted(*block) + " is not a plain sum, product, minimum or maximum");
-  if (!isNeutral(init->value, op)) return illegal("the initial value of " + quoted(*block) + " is not neutral: it would be counted several times");
+  if (!isNeutral(init->value, op))
+    return illegal("the initial value of " + quoted(*block) +
+                   " is not neutral: it would be counted several times");
   plan.update = Store(update);
   plan.init = Store(init);
   BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
   int64_t rank = int64_t(update->buffer->rank()) + 1;
   int64_t axis = s.factorAxis < 0 ? s.factorAxis + rank : s.factorAxis;
-  if (axis < 0 || axis >= rank) return fail(ErrorCode::kUsage, "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
+  if (axis < 0 || axis >= rank)
+    return fail(ErrorCode::kUsage,
+                "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
   plan.axis = size_t(axis);
   Array<Expr> shape;
-  for (int64_t d = 0, from = 0; d < rank; ++d) shape.push_back(d == axis ? plan.loops[plan.factored]->extent : update->buffer->shape[size_t(from++)]);
+  for (int64_t d = 0, from = 0; d < rank; ++d)
+    shape.push_back(d == axis ? plan.loops[plan.factored]->extent : update->buffer->shape[size_t(from++)]);
   plan.partial = buffer(update->buffer->name + "_rf", update->buffer->dtype, shape);
   return plan;
 }
@@ -198,11 +219,13 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
     byLoop[l->var] = fresh;
     bool factored = i == plan.factored;
     if (factored) place = fresh;
-    rf->iters.push_back(make<const IterVarNode>(range(l->min, l->extent), fresh, factored ? IterType::kSpatial : IterType::kReduce));
+    rf->iters.push_back(make<const IterVarNode>(range(l->min, l->extent), fresh,
+                                                factored ? IterType::kSpatial : IterType::kReduce));
     values.push_back(l->var);
   }
   for (size_t v = 0; v < block->iters.size(); ++v)
-    if (block->iters[v]->type != IterType::kSpatial) axes[block->iters[v]->var] = substitute(plan.realize->values[v], byLoop);
+    if (block->iters[v]->type != IterType::kSpatial)
+      axes[block->iters[v]->var] = substitute(plan.realize->values[v], byLoop);
   Array<Expr> at;
   for (const Expr& e : withIndex(plan.update->indices, plan.axis, place)) at.push_back(substitute(e, axes));
   BinaryOp op = BinaryOp::kAdd;
@@ -231,7 +254,8 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     bool spatial = false;
     for (size_t v = 0; v < block->iters.size(); ++v)
-      spatial |= block->iters[v]->type == IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
+      spatial |=
+          block->iters[v]->type == IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
     if (!spatial && i != plan.factored) continue;
     auto loop = mutableCopy(plan.loops[i]);
     loop->var = var(loop->var->name, loop->var->dtype);
@@ -246,13 +270,15 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   }
   const For& factored = plan.loops[plan.factored];
   Var place = var("v" + factored->var->name, factored->var->dtype);
-  out->iters.push_back(make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
+  out->iters.push_back(
+      make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
   values.push_back(loopVar);
   BinaryOp op = BinaryOp::kAdd;
   (void)combinedValue(plan.update, op);
   out->init = plan.init;
   Expr part = load(plan.partial, withIndex(plan.update->indices, plan.axis, place));
-  out->body = store(plan.update->buffer, binary(op, load(plan.update->buffer, plan.update->indices), part), plan.update->indices);
+  out->body = store(plan.update->buffer, binary(op, load(plan.update->buffer, plan.update->indices), part),
+                    plan.update->indices);
   std::vector<Expr> conditions;
   for (const Expr& c : conjuncts(plan.realize->predicate)) {
     bool onReduction = false;

@@ -69,7 +69,9 @@ STEP_INFO(SampleCategorical, "sample_categorical", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Result<ExprRV> Schedule::sampleCategorical(std::vector<int64_t> candidates, std::vector<double> probs, std::optional<int64_t> decision) {
-  return runStep(*this, steps::SampleCategorical{std::move(candidates), std::move(probs), decision, {}}, &steps::SampleCategorical::result);
+Result<ExprRV> Schedule::sampleCategorical(std::vector<int64_t> candidates, std::vector<double> probs,
+                                           std::optional<int64_t> decision) {
+  return runStep(*this, steps::SampleCategorical{std::move(candidates), std::move(probs), decision, {}},
+                 &steps::SampleCategorical::result);
 }
 } // namespace bevel

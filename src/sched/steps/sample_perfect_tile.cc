@@ -33,22 +33,27 @@ struct SamplePerfectTile {
   int64_t maxInnermostFactor = 16;
   std::optional<std::vector<int64_t>> decision;
   std::vector<ExprRV> results;
-  STEP_FIELDS(SamplePerfectTile, IN(loop), IN(n), OPTION(maxInnermostFactor), DECISION(decision), OUT(results))
+  STEP_FIELDS(SamplePerfectTile, IN(loop), IN(n), OPTION(maxInnermostFactor), DECISION(decision),
+              OUT(results))
 };
 
 static Result<int64_t> check(const Schedule& sch, const SamplePerfectTile& s) {
   BEVEL_TRY(Path path, locate(sch, s.loop));
   auto extent = asConst(loopAt(path)->extent);
-  if (!extent || *extent <= 0) return illegal("the extent of " + quoted(loopAt(path)) + " is not a positive constant");
+  if (!extent || *extent <= 0)
+    return illegal("the extent of " + quoted(loopAt(path)) + " is not a positive constant");
   if (s.n < 1 || s.n > 16) return fail(ErrorCode::kUsage, "n must be from 1 to 16");
   if (s.maxInnermostFactor < 1) return fail(ErrorCode::kUsage, "max_innermost_factor must be positive");
   if (!s.decision) return *extent;
   int64_t product = 1;
   for (int64_t f : *s.decision)
-    if (f <= 0 || __builtin_mul_overflow(product, f, &product)) return illegal("the decision has a factor that is not positive, or overflows");
+    if (f <= 0 || __builtin_mul_overflow(product, f, &product))
+      return illegal("the decision has a factor that is not positive, or overflows");
   if (int64_t(s.decision->size()) != s.n || product != *extent)
-    return illegal("the decision does not give " + std::to_string(s.n) + " factors of " + std::to_string(*extent));
-  if (s.n > 1 && s.decision->back() > s.maxInnermostFactor) return illegal("the innermost factor of the decision is larger than max_innermost_factor");
+    return illegal("the decision does not give " + std::to_string(s.n) + " factors of " +
+                   std::to_string(*extent));
+  if (s.n > 1 && s.decision->back() > s.maxInnermostFactor)
+    return illegal("the innermost factor of the decision is larger than max_innermost_factor");
   return *extent;
 }
 
@@ -78,6 +83,7 @@ STEP_INFO(SamplePerfectTile, "sample_perfect_tile", kDoc)
 namespace bevel {
 Result<std::vector<ExprRV>> Schedule::samplePerfectTile(LoopRV loop, int64_t n, int64_t maxInnermostFactor,
                                                         std::optional<std::vector<int64_t>> decision) {
-  return runStep(*this, steps::SamplePerfectTile{loop, n, maxInnermostFactor, std::move(decision), {}}, &steps::SamplePerfectTile::results);
+  return runStep(*this, steps::SamplePerfectTile{loop, n, maxInnermostFactor, std::move(decision), {}},
+                 &steps::SamplePerfectTile::results);
 }
 } // namespace bevel

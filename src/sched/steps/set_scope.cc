@@ -3,9 +3,8 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
-    R"(Changes the storage scope of an intermediate buffer.)",
-    R"(@T.prim_func
+constexpr StepDoc kDoc = {R"(Changes the storage scope of an intermediate buffer.)",
+                          R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     B = T.sblock_alloc_buffer((8,))
     for i in range(8):
@@ -17,10 +16,10 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             vi = T.axis.spatial(8, i)
             C[vi] = B[vi] * T.float32(2)
 )",
-    R"(b = sch.get_sblock(name="B")
+                          R"(b = sch.get_sblock(name="B")
 sch.set_scope(block=b, buffer=("write", 0), storage_scope="local")
 )",
-    R"(@T.prim_func
+                          R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     B = T.sblock_alloc_buffer((8,), scope="local")
     for i in range(8):
@@ -43,7 +42,8 @@ struct SetScope {
 static Result<Buffer> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
-  if (isParameter(sch.func(), buffer)) return illegal("buffer " + buffer->name + " is a parameter of the function");
+  if (isParameter(sch.func(), buffer))
+    return illegal("buffer " + buffer->name + " is a parameter of the function");
   if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
   return buffer;
 }

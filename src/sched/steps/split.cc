@@ -37,7 +37,8 @@ struct Split {
   bool preserveUnitIters = true;
   bool disablePredication = false;
   std::vector<LoopRV> results;
-  STEP_FIELDS(Split, IN(loop), IN(factors), OPTION(preserveUnitIters), OPTION(disablePredication), OUT(results))
+  STEP_FIELDS(Split, IN(loop), IN(factors), OPTION(preserveUnitIters), OPTION(disablePredication),
+              OUT(results))
 };
 
 struct SplitPlan {
@@ -87,21 +88,27 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   DType dtype = loop->var->dtype;
   for (int64_t f : factors) {
     hasInferred |= f < 0;
-    if (f >= 0) plan.extents.push_back(constant(dtype, f));
-    else if (extent) plan.extents.push_back(constant(dtype, (std::max<int64_t>(*extent, 0) + product - 1) / product));
-    else plan.extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
+    if (f >= 0)
+      plan.extents.push_back(constant(dtype, f));
+    else if (extent)
+      plan.extents.push_back(constant(dtype, (std::max<int64_t>(*extent, 0) + product - 1) / product));
+    else
+      plan.extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
   }
   if (!hasInferred) {
     if (extent ? product < *extent : true) {
-      if (!extent) return illegal("the extent of loop " + loop->var->name + " is not a constant: one factor must be None");
-      return illegal("the factors give " + std::to_string(product) + " of the " + std::to_string(*extent) + " iterations of loop " +
-                     loop->var->name);
+      if (!extent)
+        return illegal("the extent of loop " + loop->var->name +
+                       " is not a constant: one factor must be None");
+      return illegal("the factors give " + std::to_string(product) + " of the " + std::to_string(*extent) +
+                     " iterations of loop " + loop->var->name);
     }
     divides = product == *extent;
   }
   if (!divides) {
     if (s.disablePredication)
-      return illegal("the factors do not divide the extent of loop " + loop->var->name + ": without a condition its tail would run over");
+      return illegal("the factors do not divide the extent of loop " + loop->var->name +
+                     ": without a condition its tail would run over");
     plan.guard = Expr(plan.index) < loop->extent;
   }
   return plan;
@@ -119,7 +126,8 @@ static void apply(Schedule& sch, Split& s, SplitPlan&& plan) {
   }
   Stmt body = substitute(loop->body, VarMap{{loop->var, loop->min + index}});
   if (plan.guard) body = guarded(body, substitute(plan.guard, VarMap{{plan.index, index}}));
-  for (size_t i = vars.size(); i-- > 0;) body = withOrigin(forLoop(vars[i], plan.extents[i], body), loop->origin);
+  for (size_t i = vars.size(); i-- > 0;)
+    body = withOrigin(forLoop(vars[i], plan.extents[i], body), loop->origin);
   setBody(sch, replaceAt(plan.path, body));
   for (const Var& v : vars) s.results.push_back(sch.addLoop(v));
 }
@@ -129,7 +137,9 @@ STEP_INFO(Split, "split", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Result<std::vector<LoopRV>> Schedule::split(LoopRV loop, Factors factors, bool preserveUnitIters, bool disablePredication) {
-  return runStep(*this, steps::Split{loop, std::move(factors), preserveUnitIters, disablePredication, {}}, &steps::Split::results);
+Result<std::vector<LoopRV>> Schedule::split(LoopRV loop, Factors factors, bool preserveUnitIters,
+                                            bool disablePredication) {
+  return runStep(*this, steps::Split{loop, std::move(factors), preserveUnitIters, disablePredication, {}},
+                 &steps::Split::results);
 }
 } // namespace bevel

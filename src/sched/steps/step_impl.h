@@ -1,6 +1,7 @@
-// How a step file is written. In order: the documentation with an example that a test executes; the struct with its fields
-// (arguments in the order of the text, then the result); check, which proves the step legal and makes a plan or says why not; apply,
-// which carries the plan out and cannot fail; and the C++ method declared by steps.def.
+// How a step file is written. In order: the documentation with an example that a test executes; the struct
+// with its fields (arguments in the order of the text, then the result); check, which proves the step legal
+// and makes a plan or says why not; apply, which carries the plan out and cannot fail; and the C++ method
+// declared by steps.def.
 //
 //     constexpr StepDoc kDoc = {"Vectorizes a loop. …", before, script, after};
 //     struct Vectorize {
@@ -72,11 +73,15 @@ template <auto Member> StepField stepField(const char* name, StepRole role) {
 #define OPTION(f) ::bevel::stepField<&Self::f>(#f, ::bevel::StepRole::kOption)
 #define DECISION(f) ::bevel::stepField<&Self::f>(#f, ::bevel::StepRole::kDecision)
 #define OUT(f) ::bevel::stepField<&Self::f>(#f, ::bevel::StepRole::kOut)
-#define STEP_FIELDS(Struct, ...)                                                                                       \
-  using Self = Struct;                                                                                                 \
-  static std::vector<::bevel::StepField> fields() { return {__VA_ARGS__}; }
+#define STEP_FIELDS(Struct, ...)                                                                             \
+  using Self = Struct;                                                                                       \
+  static std::vector<::bevel::StepField> fields() {                                                          \
+    return {__VA_ARGS__};                                                                                    \
+  }
 
-template <class S> Ref<StepNode> createStep() { return make<StepOf<S>>(steps::info<S>(), S{}); }
+template <class S> Ref<StepNode> createStep() {
+  return make<StepOf<S>>(steps::info<S>(), S{});
+}
 template <class S> Ref<StepNode> cloneStep(const StepNode& step) {
   return make<StepOf<S>>(*step.info, static_cast<const StepOf<S>&>(step).value);
 }
@@ -87,21 +92,28 @@ template <class S, auto Check, auto Apply> Status executeStep(Schedule& schedule
   Apply(schedule, step, std::move(*plan));
   return {};
 }
-#define STEP_INFO(Struct, text, doc, ...)                                                                              \
-  template <> const StepInfo& info<Struct>() {                                                                         \
-    static const StepInfo row = {                                                                                      \
-        text, {__VA_ARGS__}, doc, Struct::fields(), createStep<Struct>, cloneStep<Struct>,                             \
-        executeStep<Struct, static_cast<decltype(check(std::declval<const Schedule&>(), std::declval<const Struct&>())) (*)( \
-                                const Schedule&, const Struct&)>(&check),                                              \
-                    [](Schedule& s, Struct& x, auto&& p) { apply(s, x, std::move(p)); }>};                             \
-    return row;                                                                                                        \
+#define STEP_INFO(Struct, text, doc, ...)                                                                    \
+  template <> const StepInfo& info<Struct>() {                                                               \
+    static const StepInfo row = {                                                                            \
+        text,                                                                                                \
+        {__VA_ARGS__},                                                                                       \
+        doc,                                                                                                 \
+        Struct::fields(),                                                                                    \
+        createStep<Struct>,                                                                                  \
+        cloneStep<Struct>,                                                                                   \
+        executeStep<                                                                                         \
+            Struct,                                                                                          \
+            static_cast<decltype(check(std::declval<const Schedule&>(), std::declval<const Struct&>())) (*)( \
+                const Schedule&, const Struct&)>(&check),                                                    \
+            [](Schedule& s, Struct& x, auto&& p) { apply(s, x, std::move(p)); }>};                           \
+    return row;                                                                                              \
   }
 
 /// Runs a step given as its struct, and gives its result.
 template <class S> Status runStep(Schedule& schedule, S step) {
   return schedule.execute(make<StepOf<S>>(steps::info<S>(), std::move(step)));
 }
-template <class S, class R> Result<R> runStep(Schedule& schedule, S step, R S::*result) {
+template <class S, class R> Result<R> runStep(Schedule& schedule, S step, R S::* result) {
   auto node = make<StepOf<S>>(steps::info<S>(), std::move(step));
   BEVEL_CHECK(schedule.execute(node));
   return node->value.*result;

@@ -60,12 +60,14 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   int self = info.indexOf(block->name);
   BEVEL_CHECK(checkCompleteOrReduction(info, self));
   if (s.indexMap.initial.size() != block->iters.size())
-    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " axes, " + quoted(*block) + " has " + std::to_string(block->iters.size()));
+    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " axes, " +
+                                       quoted(*block) + " has " + std::to_string(block->iters.size()));
   BlockLayoutPlan plan;
   BEVEL_TRY(plan.path, soleNest(path));
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer)) return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  if (!coversDomain(info.blocks[size_t(self)], analyzer))
+    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
   DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype;
   IndexMap map = retyped(s.indexMap, dtype);
   Array<Range> box;
@@ -93,10 +95,12 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   for (size_t i = 0; i < block->iters.size(); ++i) {
     oldAxes[block->iters[i]->var] = substitute(inverse.map.final[i], paddingMap);
   }
-  if (block->init && !isConst(inverse.padding, 0)) { // the first update of every sum must be executed, or init is lost
+  if (block->init &&
+      !isConst(inverse.padding, 0)) { // the first update of every sum must be executed, or init is lost
     for (const Expr& c : conjuncts(logicalNot(substitute(inverse.padding, firstMap))))
       for (const IterVar& iv : changed->iters)
-        if (iv->type == IterType::kReduce && usesVar(substitute(inverse.padding, paddingMap), iv->var) && !analyzer.prove(c))
+        if (iv->type == IterType::kReduce && usesVar(substitute(inverse.padding, paddingMap), iv->var) &&
+            !analyzer.prove(c))
           return illegal("a reduction axis would have padding at its start");
   }
   for (const IterVar& iv : changed->iters) analyzer.bind(iv->var, iv->domain);
@@ -119,7 +123,9 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   return plan;
 }
 
-static void apply(Schedule& sch, TransformBlockLayout&, BlockLayoutPlan&& plan) { setBody(sch, replaceAt(plan.path, plan.nest)); }
+static void apply(Schedule& sch, TransformBlockLayout&, BlockLayoutPlan&& plan) {
+  setBody(sch, replaceAt(plan.path, plan.nest));
+}
 
 STEP_INFO(TransformBlockLayout, "transform_block_layout", kDoc)
 

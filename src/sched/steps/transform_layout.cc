@@ -51,7 +51,8 @@ struct TransformLayout {
   IndexMap indexMap;
   AnyArg padValue;
   bool assumeInjectiveTransform = false;
-  STEP_FIELDS(TransformLayout, IN(block), IN(buffer), IN(indexMap), OPTION(padValue), OPTION(assumeInjectiveTransform))
+  STEP_FIELDS(TransformLayout, IN(block), IN(buffer), IN(indexMap), OPTION(padValue),
+              OPTION(assumeInjectiveTransform))
 };
 
 struct LayoutPlan {
@@ -79,7 +80,9 @@ static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
   return {};
 }
 
-static bool hasPadding(const LayoutPlan& plan) { return plan.padValue && !isConst(plan.inverse.padding, 0); }
+static bool hasPadding(const LayoutPlan& plan) {
+  return plan.padValue && !isConst(plan.inverse.padding, 0);
+}
 
 /// Lets the writer store the pad value, if it is of a form that can.
 static Status planWriter(const Schedule& sch, const Path& path, LayoutPlan& plan) {
@@ -103,10 +106,13 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   LayoutPlan plan;
   BEVEL_TRY(plan.buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   const Buffer& buffer = plan.buffer;
-  if (isParameter(sch.func(), buffer)) return illegal("buffer " + buffer->name + " is a parameter of the function: its layout is the caller's");
-  if (!buffer->strides.empty() || buffer->elemOffset) return illegal("buffer " + buffer->name + " has strides or an offset");
+  if (isParameter(sch.func(), buffer))
+    return illegal("buffer " + buffer->name + " is a parameter of the function: its layout is the caller's");
+  if (!buffer->strides.empty() || buffer->elemOffset)
+    return illegal("buffer " + buffer->name + " has strides or an offset");
   if (s.indexMap.initial.size() != buffer->rank())
-    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " indices, buffer " + buffer->name + " has " +
+    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) +
+                                       " indices, buffer " + buffer->name + " has " +
                                        std::to_string(buffer->rank()) + " dimensions");
   BEVEL_CHECK(checkAccesses(sch.func(), buffer));
   Analyzer analyzer;
@@ -119,9 +125,12 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   plan.changed = Buffer(changed);
   if (!s.padValue.isNone()) {
     if (s.padValue.rv) return fail(ErrorCode::kUsage, "the pad value must be a number");
-    if (auto* i = s.padValue.node.as<IntImmNode>()) plan.padValue = constant(buffer->dtype, i->value);
-    else if (auto* f = s.padValue.node.as<FloatImmNode>()) plan.padValue = constantFloat(buffer->dtype, f->value);
-    else return fail(ErrorCode::kUsage, "the pad value must be a number");
+    if (auto* i = s.padValue.node.as<IntImmNode>())
+      plan.padValue = constant(buffer->dtype, i->value);
+    else if (auto* f = s.padValue.node.as<FloatImmNode>())
+      plan.padValue = constantFloat(buffer->dtype, f->value);
+    else
+      return fail(ErrorCode::kUsage, "the pad value must be a number");
     BEVEL_CHECK(planWriter(sch, path, plan));
   }
   return plan;
@@ -138,7 +147,8 @@ static Stmt rewriteAccesses(const Stmt& root, const LayoutPlan& plan, const Prim
   });
   const Var& data = plan.buffer->data;
   auto touches = [&](const Array<BufferRegion>& list) {
-    return std::ranges::any_of(list.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
+    return std::ranges::any_of(
+        list.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
   };
   return cast<StmtNode>(rewrite(root, [&](const NodeRef& n) -> NodeRef {
     if (auto* b = n.as<BufferNode>(); b && b->data == data) return plan.changed;
@@ -146,7 +156,8 @@ static Stmt rewriteAccesses(const Stmt& root, const LayoutPlan& plan, const Prim
       return withOrigin(load(plan.changed, plan.map.apply(l->indices, analyzer)), l->origin);
     if (auto* s = n.as<StoreNode>(); s && s->buffer->data == data)
       return withOrigin(store(plan.changed, s->value, plan.map.apply(s->indices, analyzer)), s->origin);
-    if (auto* block = n.as<BlockNode>(); block && (touches(block->reads) || touches(block->writes))) return withDetectedAccess(Block(block));
+    if (auto* block = n.as<BlockNode>(); block && (touches(block->reads) || touches(block->writes)))
+      return withDetectedAccess(Block(block));
     return n;
   }));
 }
@@ -168,7 +179,9 @@ STEP_INFO(TransformLayout, "transform_layout", kDoc)
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::transformLayout(BlockRV block, BufferArg buffer, IndexMap indexMap, AnyArg padValue, bool assumeInjectiveTransform) {
-  return runStep(*this, steps::TransformLayout{block, std::move(buffer), std::move(indexMap), std::move(padValue), assumeInjectiveTransform});
+Status Schedule::transformLayout(BlockRV block, BufferArg buffer, IndexMap indexMap, AnyArg padValue,
+                                 bool assumeInjectiveTransform) {
+  return runStep(*this, steps::TransformLayout{block, std::move(buffer), std::move(indexMap),
+                                               std::move(padValue), assumeInjectiveTransform});
 }
 } // namespace bevel

@@ -39,12 +39,16 @@ static Result<Path> check(const Schedule& sch, const Unroll& s) {
   return path;
 }
 
-static void apply(Schedule& sch, Unroll&, Path&& path) { setLoopKind(sch, path, ForKind::kUnrolled); }
+static void apply(Schedule& sch, Unroll&, Path&& path) {
+  setLoopKind(sch, path, ForKind::kUnrolled);
+}
 
 STEP_INFO(Unroll, "unroll", kDoc)
 
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::unroll(LoopRV loop) { return runStep(*this, steps::Unroll{loop}); }
+Status Schedule::unroll(LoopRV loop) {
+  return runStep(*this, steps::Unroll{loop});
+}
 } // namespace bevel

@@ -45,13 +45,15 @@ static Status checkUniform(const For& loop) {
     if (usesVar(inner->extent, loop->var) || usesVar(inner->min, loop->var))
       status = illegal("the range of " + quoted(For(inner)) + " depends on " + quoted(loop));
     if (inner->forKind == ForKind::kVectorized || inner->forKind == ForKind::kParallel)
-      status = illegal(quoted(loop) + " holds " + quoted(For(inner)) + ", which is " + kForKindNames[int(inner->forKind)]);
+      status = illegal(quoted(loop) + " holds " + quoted(For(inner)) + ", which is " +
+                       kForKindNames[int(inner->forKind)]);
     return true;
   });
   return status;
 }
 
-/// Whether every block under the loop that reduces over it has the form `B[i] = op(B[i], value)` of a vector reduction.
+/// Whether every block under the loop that reduces over it has the form `B[i] = op(B[i], value)` of a vector
+/// reduction.
 static bool reducesByLanes(const For& loop) {
   bool ok = true;
   for (const BlockRealize& r : blocksUnder(loop->body)) {
@@ -61,10 +63,12 @@ static bool reducesByLanes(const For& loop) {
     if (!bound) continue;
     auto* store = r->block->body.as<StoreNode>();
     auto* value = store ? store->value.as<BinaryNode>() : nullptr;
-    bool op = value && (value->op == BinaryOp::kAdd || value->op == BinaryOp::kMul || value->op == BinaryOp::kMin || value->op == BinaryOp::kMax);
+    bool op = value && (value->op == BinaryOp::kAdd || value->op == BinaryOp::kMul ||
+                        value->op == BinaryOp::kMin || value->op == BinaryOp::kMax);
     auto own = [&](const Expr& e) {
       auto* l = e.as<LoadNode>();
-      return l && l->buffer->data == store->buffer->data && same(list(Array<NodeRef>(l->indices)), list(Array<NodeRef>(store->indices)));
+      return l && l->buffer->data == store->buffer->data &&
+             same(list(Array<NodeRef>(l->indices)), list(Array<NodeRef>(store->indices)));
     };
     ok &= op && !r->block->init && (own(value->a) || own(value->b));
   }
@@ -78,17 +82,22 @@ static Result<Path> check(const Schedule& sch, const Vectorize& s) {
   if (!asConst(loop->extent)) return illegal("the extent of " + quoted(loop) + " is not a constant");
   if (*asConst(loop->extent) > 1024) return illegal("a vector of more than 1024 lanes");
   for (const For& outer : path.loops())
-    if (outer->forKind == ForKind::kVectorized) return illegal(quoted(loop) + " is inside vectorized " + quoted(outer));
+    if (outer->forKind == ForKind::kVectorized)
+      return illegal(quoted(loop) + " is inside vectorized " + quoted(outer));
   BEVEL_CHECK(checkUniform(loop));
   return path;
 }
 
-static void apply(Schedule& sch, Vectorize&, Path&& path) { setLoopKind(sch, path, ForKind::kVectorized); }
+static void apply(Schedule& sch, Vectorize&, Path&& path) {
+  setLoopKind(sch, path, ForKind::kVectorized);
+}
 
 STEP_INFO(Vectorize, "vectorize", kDoc)
 
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::vectorize(LoopRV loop) { return runStep(*this, steps::Vectorize{loop}); }
+Status Schedule::vectorize(LoopRV loop) {
+  return runStep(*this, steps::Vectorize{loop});
+}
 } // namespace bevel

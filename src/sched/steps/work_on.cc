@@ -53,12 +53,16 @@ static Result<NoPlan> check(const Schedule& sch, const WorkOn& s) {
   return NoPlan{};
 }
 
-static void apply(Schedule& sch, WorkOn& s, NoPlan&&) { (void)sch.workOnFunction(s.funcName); }
+static void apply(Schedule& sch, WorkOn& s, NoPlan&&) {
+  (void)sch.workOnFunction(s.funcName);
+}
 
 STEP_INFO(WorkOn, "work_on", kDoc)
 
 } // namespace bevel::steps
 
 namespace bevel {
-Status Schedule::workOn(std::string funcName) { return runStep(*this, steps::WorkOn{std::move(funcName)}); }
+Status Schedule::workOn(std::string funcName) {
+  return runStep(*this, steps::WorkOn{std::move(funcName)});
+}
 } // namespace bevel
