@@ -1,6 +1,7 @@
 // Bindings, scopes, and the public class.
 #include "arith/analyzer.h"
 
+#include "arith/compare.h"
 #include "arith/state.h"
 
 #include <algorithm>
@@ -46,7 +47,16 @@ void AnalyzerState::bind(const Var& var, const Range& range) {
     f.addConst(-1);
     addFormFact(f, false, var.get(), facts_);
   }
+  if (!constExtent) addSizeFacts(extent, var.get());
   changed();
+}
+
+/// A variable in [min, min + a * b) has values, so that sizes a and b (not negative) are at least one: what fused loops divide by.
+void AnalyzerState::addSizeFacts(const Expr& extent, const VarNode* owner) {
+  std::vector<Expr> factors;
+  collectFactors(extent, factors);
+  for (const Expr& f : factors)
+    if (!asConst(f) && bound(f).min >= 0) addFacts(simplify(constant(f->dtype, 1) <= f), true, owner, facts_);
 }
 
 void AnalyzerState::bindValue(const Var& var, const Expr& value) {

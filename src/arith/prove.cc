@@ -115,6 +115,40 @@ bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr&
   return both ? with(a) && with(b) : with(a) || with(b);
 }
 
+namespace {
+/// form * atom, term by term.
+LinearForm timesAtom(const LinearForm& form, const Expr& atom) {
+  LinearForm product;
+  product.valid = form.valid;
+  product.add(atom, form.constant);
+  for (const Term& u : form.terms) {
+    std::vector<Expr> all;
+    collectFactors(u.atom, all);
+    collectFactors(atom, all);
+    Expr p = all[0];
+    for (size_t k = 1; k < all.size(); ++k) p = make<const BinaryNode>(BinaryOp::kMul, p, all[k]);
+    product.add(p, u.coef);
+  }
+  return product;
+}
+} // namespace
+
+/// The term is plus or minus x // y with y > 0: x // y <= r means x < (r + 1) * y, and x // y >= -r means x >= -r * y.
+bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient, int depth) {
+  auto c = asConst(quotient.b);
+  LinearForm divisor = exactForm(quotient.b);
+  bool plain = divisor.valid && divisor.constant == 0 && divisor.terms.size() == 1 && divisor.terms[0].coef == 1;
+  if (!(c || plain) || !provePositive(divisor)) return false;
+  LinearForm g = f;
+  g.add(t.atom, -t.coef);
+  if (t.coef < 0) g.addConst(1);
+  if (c) g.scale(*c);
+  else g = timesAtom(g, quotient.b);
+  g.add(exactForm(quotient.a), t.coef);
+  if (t.coef < 0) g.addConst(-1);
+  return g.valid && search(g, depth - 1);
+}
+
 bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int depth) {
   Term t = term; // f may be copied and changed below
   if (t.coef == INT64_MIN) return false;
@@ -130,6 +164,7 @@ bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int d
     return searchChoice(f, t, n->a, n->b, t.coef < 0, depth);
   case BinaryOp::kFloorDiv: {
     auto c = asConst(n->b);
+    if (t.coef == 1 || t.coef == -1) return searchQuotient(f, t, *n, depth);
     if (!c || *c <= 0) return false;
     LinearForm fact = exactForm(n->a); // x - c*q >= 0
     fact.add(t.atom, -*c);
@@ -170,19 +205,7 @@ bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int dep
     LinearForm sign;
     sign.add(rest, 1);
     if (!proveNonNegative(sign)) continue;
-    auto times = [&](const LinearForm& fact) { // fact * rest >= 0
-      LinearForm product;
-      product.add(rest, fact.constant);
-      for (const Term& u : fact.terms) {
-        std::vector<Expr> all;
-        collectFactors(u.atom, all);
-        collectFactors(rest, all);
-        Expr p = all[0];
-        for (size_t k = 1; k < all.size(); ++k) p = make<const BinaryNode>(BinaryOp::kMul, p, all[k]);
-        product.add(p, u.coef);
-      }
-      return product;
-    };
+    auto times = [&](const LinearForm& fact) { return timesAtom(fact, rest); }; // fact * rest >= 0
     ConstBound b = bound(factors[i]);
     LinearForm fact;
     if (t.coef > 0 && b.min != kNegInf) {

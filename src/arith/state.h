@@ -128,9 +128,11 @@ private:
   bool search(const LinearForm& f, int depth);
   bool searchFacts(const LinearForm& f, const Term& t, int depth);
   bool searchStructure(const LinearForm& f, const Term& t, int depth);
+  bool searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient, int depth);
   bool searchProduct(const LinearForm& f, const Term& t, int depth);
   bool searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both, int depth);
   bool cancelWith(const LinearForm& f, const Term& t, const LinearForm& fact, int depth);
+  void addSizeFacts(const Expr& extent, const VarNode* owner);
   void addFacts(const Expr& condition, bool holds, const VarNode* owner, std::vector<Fact>& out);
   void addFormFact(LinearForm f, bool zero, const VarNode* owner, std::vector<Fact>& out);
   void addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner, std::vector<Fact>& out);

@@ -7,6 +7,7 @@
 #include "ir/structural.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace bevel {
 
@@ -93,7 +94,29 @@ void collectAccesses(BlockInfo& info, Analyzer& analyzer) {
 
 struct Collector {
   std::vector<BlockInfo> blocks;
-  std::vector<const ForNode*> loops;
+  std::vector<const ForNode*> loops; // inside the scope
+  std::string scope, outermost;
+
+  static bool containsBlocks(const Stmt& body) {
+    bool any = false;
+    walk(body, [&](const NodeRef& n) {
+      any |= n.is<BlockRealizeNode>();
+      return !any && !n.is<ExprNode>();
+    });
+    return any;
+  }
+
+  void enter(const BlockNode& block) {
+    std::vector<const ForNode*> outside;
+    std::string parent = std::exchange(scope, block.name);
+    bool first = !parent.empty() && outermost.empty();
+    if (first) outermost = block.name;
+    loops.swap(outside);
+    visit(block.body);
+    loops.swap(outside);
+    if (first) outermost.clear();
+    scope = parent;
+  }
 
   void visit(const Stmt& s) {
     if (const auto* f = s.as<ForNode>()) {
@@ -103,8 +126,7 @@ struct Collector {
     } else if (const auto* q = s.as<SeqNode>()) {
       for (const Stmt& x : q->stmts) visit(x);
     } else if (const auto* r = s.as<BlockRealizeNode>()) {
-      if (r->block->iters.empty() && r->block->name == "root") return visit(r->block->body);
-      add(*r);
+      containsBlocks(r->block->body) ? enter(*r->block) : add(*r);
     } else if (const auto* i = s.as<IfNode>()) {
       visit(i->thenBody);
       if (i->elseBody) visit(i->elseBody);
@@ -114,6 +136,8 @@ struct Collector {
   void add(const BlockRealizeNode& r) {
     BlockInfo info;
     info.block = r.block;
+    info.scope = scope;
+    info.outermost = outermost.empty() ? r.block->name : outermost;
     for (const IterVar& a : r.block->iters) info.extents.push_back(a->domain->extent);
     size_t n = r.values.size();
     info.simpleLoops = isConst(r.predicate, 1) && loops.size() == n;

@@ -22,6 +22,8 @@ inline constexpr int64_t kSymbolicStride = int64_t(1) << 40;
 /// A block of a program and its surroundings.
 struct BlockInfo {
   Block block;
+  std::string scope;                   // the block around, inside which it is scheduled
+  std::string outermost;               // of the blocks around it, itself included, the one in the root
   std::vector<AccessPattern> accesses; // loads of the update (not of its own result), then stores
   std::vector<Expr> extents;           // of the axes
   bool simpleLoops = false;            // one loop an axis, in order, serial, from zero, without predicate
@@ -32,7 +34,7 @@ struct BlockInfo {
   bool isReduce(size_t k) const;
 };
 
-/// All blocks of the program except the root, in program order.
+/// All blocks of the program that have no blocks inside, in program order.
 std::vector<BlockInfo> analyseBlocks(const PrimFunc& f);
 
 /// Float operations of one execution of the block's body: additions, multiplications and so on count one,

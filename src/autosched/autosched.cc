@@ -8,7 +8,16 @@
 
 #include "autosched/rules/rules.h"
 
+#include <algorithm>
+
 namespace bevel {
+
+std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope) {
+  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+  std::erase_if(blocks, [&](const BlockInfo& b) { return b.scope != scope; });
+  return blocks;
+}
+
 namespace {
 
 // Runs a rule on a copy and keeps the copy when it applied.
@@ -43,12 +52,16 @@ Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target)
   }
   Schedule sch = std::move(*created);
   attempt(sch, out, "inline", [&](Schedule& s) { return inlineRule(s); });
-  std::vector<BlockInfo> before = analyseBlocks(sch.func());
-  bool done = attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, target); }) ||
-              attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, target); });
+  std::vector<std::string> scopes, tiled;
+  for (const BlockInfo& b : analyseBlocks(sch.func()))
+    if (std::find(scopes.begin(), scopes.end(), b.scope) == scopes.end()) scopes.push_back(b.scope);
+  for (const std::string& scope : scopes)
+    if (attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, scope, target); }) ||
+        attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, scope, target); }))
+      tiled.push_back(scope);
   for (const BlockInfo& b : analyseBlocks(sch.func())) {
-    bool touched = done && !b.simpleLoops;
-    if (touched || b.reduces()) continue;
+    bool done = !b.simpleLoops && std::find(tiled.begin(), tiled.end(), b.scope) != tiled.end();
+    if (done || b.reduces()) continue;
     attempt(sch, out, "elementwise", [&](Schedule& s) { return elementwiseRule(s, b.block->name, target); });
   }
   auto named = mutableCopy(sch.func());

@@ -11,15 +11,20 @@
 namespace bevel {
 namespace {
 
+constexpr double kL2BytesPerCycle = 12; // sustained beside multiply-adds
+
 int64_t ceilDiv(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Cycles of one step of the reduction in a tile.
-double stepCycles(const TileProblem& p, int64_t rows, int64_t vectors) {
+// Cycles of one step of the reduction in a tile. A panel that does not stay in L1 comes from L2 again for every row tile.
+double stepCycles(const TileProblem& p, int64_t rows, int64_t vectors, const Target& target) {
   double multiplyAdds = double(rows * vectors) / 2;
   double loads = p.rowsAreScalars ? double(rows + vectors) / 2 : double(rows * vectors + vectors) / 2;
-  return std::max({multiplyAdds, loads, 4.0});
+  double panelStep = double(vectors * target.vectorBits) / 8;
+  int64_t l1 = std::max<int64_t>(target.l1, 32 << 10);
+  bool streams = p.rowsAreScalars && double(std::max<int64_t>(p.depth, 1)) * panelStep > 0.75 * double(l1);
+  return std::max({multiplyAdds, loads, streams ? panelStep / kL2BytesPerCycle : 0.0, 4.0});
 }
 
 } // namespace
@@ -36,7 +41,7 @@ TilePlan chooseTile(const TileProblem& p, const Target& target) {
       // A panel operand and a broadcast live beside the accumulators.
       if (r * v + std::min<int64_t>(v, 3) + 1 > target.numVectorRegs) continue;
       double tiles = double(ceilDiv(rows, r)) * double(ceilDiv(columns, v * lanes));
-      double cycles = tiles * (stepCycles(p, r, v) + 0.02 * double(r + v)); // ties: fewer pointers
+      double cycles = tiles * (stepCycles(p, r, v, target) + 0.02 * double(r + v)); // ties: fewer pointers
       if (bestCycles == 0 || cycles < bestCycles * 0.999) {
         bestCycles = cycles;
         best.rows = r;
@@ -51,7 +56,8 @@ TilePlan chooseTile(const TileProblem& p, const Target& target) {
   int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
   if (p.rowBytes > 0 && rows * p.rowBytes > half) {
     int64_t chunk = std::max<int64_t>(half / p.rowBytes / best.rows, 1) * best.rows;
-    if (chunk < rows) best.chunkRows = chunk;
+    int64_t chunks = ceilDiv(rows, chunk); // of even size
+    if (chunk < rows) best.chunkRows = ceilDiv(ceilDiv(rows, chunks), best.rows) * best.rows;
   }
   return best;
 }

@@ -47,8 +47,10 @@ protected:
   /// Notes a failure; mutateFunction gives the first one.
   GraphExpr fault(Error error);
 
+  /// The blocks and the result of a function, branch or loop.
+  virtual Status visitSeqBody(const SeqExpr& seq, GraphExpr& result);
+
 private:
-  Status visitSeqBody(const SeqExpr& seq, GraphExpr& result);
   std::unordered_map<GraphVar, GraphExpr, RefHash> map_;
   std::vector<Error> faults_;
 };

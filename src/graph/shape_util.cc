@@ -42,7 +42,10 @@ Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, c
         return call.invalid(fmt::format("dimensions {} and {} of the inputs cannot be broadcast", *cx, *cy));
       Expr fits = logicalOr(eq(x, y), logicalOr(eq(x, intImm(1)), eq(y, intImm(1))));
       BEVEL_CHECK(context.require(fits, call, "dimensions of the inputs cannot be broadcast"));
-      out.push_back(cx ? x : cy ? y : select(eq(x, intImm(1)), y, x));
+      // Under that condition either may decide; a plain variable makes the simpler size.
+      const Expr& lead = y.is<VarNode>() && !x.is<VarNode>() ? y : x;
+      const Expr& other = &lead == &x ? y : x;
+      out.push_back(cx ? x : cy ? y : context.analyzer.simplify(select(eq(lead, intImm(1)), other, lead)));
     }
   }
   return out;

@@ -108,7 +108,7 @@ private:
     return name;
   }
 
-  // Loops, axes and bindings of one block. `time`: value of axis 0 given from outside (inside a scan).
+  // Loops, axes and bindings of one block. `time`: stands for axis 0 (inside a scan).
   Stmt computeNest(const Operation& op, const Var& time) {
     auto block = make<BlockNode>(uniqueName(op->name));
     block->annotations = op->attrs;
@@ -120,15 +120,13 @@ private:
     if (reduction) axes.append(reduction->axes);
     for (size_t i = 0; i < axes.size(); ++i) {
       const IterVar& a = axes[i];
-      Var v = var("v_" + a->var->name, a->var->dtype);
-      axisOf.emplace(a->var, v);
-      bool fixed = i == 0 && time;
-      IterType type = fixed ? IterType::kOpaque : a->type;
-      block->iters.push_back(make<const IterVarNode>(a->domain, v, type));
-      if (fixed) {
-        values.push_back(time);
+      if (i == 0 && time) {
+        axisOf.emplace(a->var, time);
         continue;
       }
+      Var v = var("v_" + a->var->name, a->var->dtype);
+      axisOf.emplace(a->var, v);
+      block->iters.push_back(make<const IterVarNode>(a->domain, v, a->type));
       Var loopVar = var(a->var->name, a->var->dtype);
       loops.emplace_back(loopVar, a->domain);
       values.push_back(loopVar);
@@ -200,16 +198,21 @@ private:
     return blockNest(block, {}, {});
   }
 
+  // The loop over time has one block for a step, which is the scope of what the step computes: it is scheduled as a program is.
   Stmt scanLoops(const Operation& scan) {
     std::vector<Stmt> parts;
     Expr start = scan->init[0].shape()[0];
     for (size_t i = 0; i < scan->init.size(); ++i) parts.push_back(copyInit(scan, i));
-    Var t = var("t", start->dtype);
+    Expr length = scan->states[0].shape()[0];
+    Range time = range(start, length - start);
+    Var t = var("t", start->dtype), v = var("v_t", start->dtype);
     std::vector<Stmt> steps;
     for (const Operation& op : scanBody_[scan.get()])
-      steps.push_back(op->kind == OpKind::kCompute ? computeNest(op, t) : statement(op));
-    Expr length = scan->states[0].shape()[0];
-    parts.push_back(make<const ForNode>(t, start, length - start, ForKind::kSerial, seq(steps)));
+      steps.push_back(op->kind == OpKind::kCompute ? computeNest(op, v) : statement(op));
+    auto block = make<BlockNode>(uniqueName(scan->name + "_step"));
+    block->iters.push_back(make<const IterVarNode>(time, v, IterType::kOpaque));
+    block->body = seq(steps);
+    parts.push_back(blockNest(block, {{t, time}}, {t}));
     return seq(parts);
   }
 

@@ -23,6 +23,8 @@ class LoopCheck {
 public:
   LoopCheck(const For& loop, const std::vector<VarRange>& enclosing, bool allowReduction)
       : loop_(loop), allowReduction_(allowReduction) {
+    for (const VarRange& l : enclosing) bindSizes(l.second->extent);
+    bindSizes(loop_->extent);
     for (const VarRange& l : enclosing) analyzer_.bind(l.first, l.second);
   }
 
@@ -49,6 +51,14 @@ public:
   }
 
 private:
+  /// What the extents of loops are made of are sizes, which are not negative (loops around are bound afterwards).
+  void bindSizes(const Expr& extent) {
+    walk(extent, [&](const NodeRef& n) {
+      if (n.is<VarNode>()) analyzer_.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
+      return true;
+    });
+  }
+
   Status illegal(const std::string& why, const NodeRef& at) {
     return fail(
         Error(ErrorCode::kIllegal, fmt::format("loop \"{}\" {}", loop_->var->name, why)).at(loop_).at(at));

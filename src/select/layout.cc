@@ -11,7 +11,7 @@
 // enough outputs asks for its input channels last, and gives its result so. 3. Operators that bear another
 // order of axes (layout_ops.cc) follow their inputs. 4. A permute_dims of the model only notes a form: it is
 // emitted where something asks for the logical order, so transposes that cancel vanish. 5. Everything else,
-// and what leaves a dataflow block, asks for logical values. Branches stay as they are.
+// and what leaves a dataflow block or a branch, asks for logical values.
 #include "select/layout_impl.h"
 
 #include "graph/passes/passes.h"
@@ -218,7 +218,7 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
 
 Status Chooser::visitBinding(const VarBinding& b) {
   const auto* call = b->value.as<GraphCallNode>();
-  if (!call || !call->op.is<OpRefNode>() || branches_ > 0 || !knownTensor(b->var))
+  if (!call || !call->op.is<OpRefNode>() || !knownTensor(b->var))
     return ExprMutator::visitBinding(b);
   Origin outer = builder.origin();
   if (b->value->origin) builder.setOrigin(b->value->origin);
@@ -239,11 +239,12 @@ Status Chooser::visitBlock(const BindingBlock& block) {
   return status;
 }
 
-GraphExpr Chooser::visitIf(const GraphIf& e) {
-  ++branches_;
-  GraphExpr out = ExprMutator::visitIf(e);
-  --branches_;
-  return out;
+// What a branch makes of values from outside is not seen after it.
+Status Chooser::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
+  auto outside = states_;
+  Status status = ExprMutator::visitSeqBody(seq, result);
+  states_ = std::move(outside);
+  return status;
 }
 
 } // namespace layout

@@ -35,7 +35,7 @@ public:
 
 protected:
   GraphExpr visitVar(const GraphVar& v) override;
-  GraphExpr visitIf(const GraphIf& e) override;
+  Status visitSeqBody(const SeqExpr& seq, GraphExpr& result) override;
   Status visitBinding(const VarBinding& b) override;
   Status visitBlock(const BindingBlock& block) override;
 
@@ -67,7 +67,6 @@ private:
   std::optional<Form> withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order);
 
   std::unordered_map<GraphVar, State, RefHash> states_;
-  int branches_ = 0; // depth of Ifs around what is visited
 };
 
 /// The known tensor type of an expression, or null.

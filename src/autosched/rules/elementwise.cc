@@ -13,14 +13,28 @@
 namespace bevel {
 namespace {
 
+// In this access axis k + 1 runs through a whole dimension of the buffer, and axis k through the one before it.
+bool neighbours(const AccessPattern& a, size_t k, const Expr& extent) {
+  for (size_t d = 0; d + 1 < a.dims.size(); ++d) {
+    auto only = [&](size_t dim, size_t axis) {
+      for (size_t x = 0; x < a.dims[dim].size(); ++x)
+        if (a.dims[dim][x] != (x == axis ? 1 : 0)) return false;
+      return true;
+    };
+    if (only(d, k) && only(d + 1, k + 1)) return same(a.buffer->shape[d + 1], extent);
+  }
+  return false;
+}
+
 // Whether loops k and k+1 can be one: advancing k equals running through all of k+1, for every access.
 bool contiguousPair(const BlockInfo& b, size_t k) {
   int64_t extent = b.extent(k + 1);
-  if (extent < 0) return false;
   return std::all_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) {
     if (!a.linear) return false;
-    bool still = a.strides[k] == 0 && a.strides[k + 1] == 0;
-    return still || (a.strides[k + 1] < kSymbolicStride && a.strides[k] == a.strides[k + 1] * extent);
+    if (a.strides[k] == 0 && a.strides[k + 1] == 0) return true;
+    if (extent < 0 || a.strides[k + 1] >= kSymbolicStride || a.strides[k] >= kSymbolicStride)
+      return neighbours(a, k, b.extents[k + 1]);
+    return a.strides[k] == a.strides[k + 1] * extent;
   });
 }
 
@@ -37,6 +51,33 @@ bool vectorFriendly(const BlockInfo& b, size_t axis) {
   });
 }
 
+constexpr int64_t kBlockVectors = 64;     // vectors of a block of a thread
+constexpr int64_t kEnoughIterations = 16; // outer iterations that keep all threads busy
+
+// Elements of the loops [from, to); -1 when only the run knows.
+int64_t product(const BlockInfo& b, size_t from, size_t to) {
+  int64_t n = 1;
+  for (size_t k = from; k < to; ++k) n = b.extent(k) < 0 || n < 0 ? -1 : n * b.extent(k);
+  return n;
+}
+
+int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
+  int64_t lanes = std::max(1, target.vectorBits / elementBits(b)) * (bodyWork(b.block) > 8 ? 2 : 4);
+  while (lanes > 1 && length > 0 && lanes > length) lanes /= 2;
+  return lanes;
+}
+
+// Threads share the outer loops; the inner one too where the outer ones are `few`. An inner loop of its own needs no division to
+// find its indices.
+Status shareAmongThreads(Schedule& sch, std::vector<LoopRV> outer, LoopRV inner, bool few) {
+  if (few || outer.empty()) outer.push_back(inner);
+  LoopRV all = outer[0];
+  if (outer.size() > 1) {
+    BEVEL_TRY(all, sch.fuse(outer));
+  }
+  return sch.parallel(all);
+}
+
 } // namespace
 
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const Target& target) {
@@ -50,33 +91,23 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
   size_t n = loops.size(), first = n - 1;
   while (first > 0 && contiguousPair(b, first - 1)) --first;
   bool vectors = vectorFriendly(b, n - 1);
-  int64_t total = 1;
-  for (size_t k = 0; k < n; ++k) total = b.extent(k) < 0 ? -1 : total < 0 ? -1 : total * b.extent(k);
+  std::vector<LoopRV> outer(loops.begin(), loops.begin() + ptrdiff_t(first));
   LoopRV inner = loops[n - 1];
   if (first + 1 < n) {
     BEVEL_TRY(inner, sch.fuse({loops.begin() + ptrdiff_t(first), loops.end()}));
   }
-  std::vector<LoopRV> outer(loops.begin(), loops.begin() + ptrdiff_t(first));
-  if (vectors) {
-    int64_t length = 1;
-    for (size_t k = first; k < n; ++k) length = b.extent(k) < 0 || length < 0 ? -1 : length * b.extent(k);
-    int64_t lanes = std::max(1, target.vectorBits / elementBits(b)) * (bodyWork(b.block) > 8 ? 2 : 4);
-    while (lanes > 1 && length > 0 && lanes > length) lanes /= 2;
-    if (lanes > 1) {
-      BEVEL_TRY(std::vector<LoopRV> parts, sch.split(inner, {IntArg(), IntArg(lanes)}));
-      BEVEL_CHECK(sch.vectorize(parts[1]));
-      outer.push_back(parts[0]);
-    } else
-      outer.push_back(inner);
-  } else
-    outer.push_back(inner);
-  if (total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork) {
-    LoopRV all = outer[0];
-    if (outer.size() > 1) {
-      BEVEL_TRY(all, sch.fuse(outer));
-    }
-    BEVEL_CHECK(sch.parallel(all));
+  int64_t length = product(b, first, n);
+  int64_t lanes = vectors ? lanesFor(b, length, target) : 1;
+  if (lanes > 1) { // lengths that only the run knows: blocks with a vector loop of their own, which has one tail
+    Factors factors{IntArg(), IntArg(lanes)};
+    if (length < 0 && outer.empty()) factors = {IntArg(), IntArg(kBlockVectors), IntArg(lanes)};
+    BEVEL_TRY(std::vector<LoopRV> parts, sch.split(inner, factors));
+    BEVEL_CHECK(sch.vectorize(parts.back()));
+    inner = parts[0];
   }
+  int64_t total = product(b, 0, n), shared = product(b, 0, first);
+  if (total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork)
+    BEVEL_CHECK(shareAmongThreads(sch, outer, inner, shared >= 0 && shared < kEnoughIterations));
   return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"
                                           : ": scalar loop (accesses are not contiguous)")};
 }

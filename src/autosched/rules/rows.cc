@@ -53,8 +53,8 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
 
 } // namespace
 
-Result<RuleResult> rowsRule(Schedule& sch, const Target& target) {
-  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Target& target) {
+  std::vector<BlockInfo> blocks = blocksOf(sch, scope);
   bool any = false, simple = true;
   for (const BlockInfo& b : blocks) any |= b.reduces(), simple &= b.simpleLoops;
   if (!any || !simple) return RuleResult{};

@@ -14,16 +14,19 @@ struct RuleResult {
   std::string why;
 };
 
+/// The blocks directly in a scope.
+std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope);
+
 /// Inlines blocks that compute each element from others at no or little cost into their consumers.
 Result<RuleResult> inlineRule(Schedule& sch);
 
 /// Contractions, convolutions and window reductions: a tile of accumulators in registers, packed panels,
-/// blocked loops, fused epilogue.
-Result<RuleResult> tileRule(Schedule& sch, const Target& target);
+/// blocked loops, fused epilogue. `scope`: the block in which to look.
+Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const Target& target);
 
 /// Reductions along contiguous rows with what belongs to them (softmax, norms): one pass over the rows, each
 /// row's intermediate results in cache, vectors along the row.
-Result<RuleResult> rowsRule(Schedule& sch, const Target& target);
+Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Target& target);
 
 /// A block without reduction: contiguous loops fused, vectors, threads.
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& block, const Target& target);

@@ -32,6 +32,13 @@ struct Roles {
   std::vector<size_t> reduceOrder;       // reduction axes, outermost first
 };
 
+// The axis of vectors: the last spatial one, but trailing axes of one element do not move anything.
+size_t columnOf(const BlockInfo& b) {
+  size_t column = b.numSpatial() - 1;
+  while (column > 0 && b.extent(column) == 1) --column;
+  return column;
+}
+
 bool isContraction(const BlockInfo& b, size_t column) {
   bool still = false, moves = false;
   for (const AccessPattern& a : b.accesses)
@@ -75,22 +82,53 @@ std::optional<size_t> rowAxis(const BlockInfo& b, size_t column, const AccessPat
   return best;
 }
 
-std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
-  Roles r;
-  for (const BlockInfo& b : blocks) {
-    if (!b.reduces()) continue;
-    if (r.reduction) return std::nullopt; // several reductions: rows
-    r.reduction = &b;
+// Whether the block reads the result of the reduction, and then only its own element.
+struct Reading {
+  bool any = false, own = true;
+};
+Reading readingOf(const BlockInfo& c, const BlockInfo& reduction, const Store& result) {
+  Reading out;
+  VarMap axes;
+  size_t spatial = reduction.numSpatial();
+  for (size_t k = 0; k < spatial && k < c.block->iters.size(); ++k)
+    axes[reduction.block->iters[k]->var] = c.block->iters[k]->var;
+  out.own = c.simpleLoops && c.block->iters.size() == spatial;
+  walk(c.block->body, [&](const NodeRef& n) {
+    const auto* l = n.as<LoadNode>();
+    if (!l || l->buffer->data != result->buffer->data) return true;
+    out.any = true;
+    for (size_t d = 0; d < l->indices.size(); ++d)
+      out.own &= same(l->indices[d], substitute(result->indices[d], axes));
+    return true;
+  });
+  return out;
+}
+
+// The block that can be the reduction's epilogue: the only one that reads the result, element by element.
+std::string epilogueOf(const std::vector<BlockInfo>& blocks, const BlockInfo& reduction) {
+  std::string found;
+  Store result = cast<StoreNode>(reduction.block->body);
+  for (const BlockInfo& c : blocks) {
+    if (&c == &reduction) continue;
+    Reading reading = readingOf(c, reduction, result);
+    if (!reading.any) continue;
+    if (!reading.own || !found.empty()) return "";
+    found = c.block->name;
   }
-  if (!r.reduction || !r.reduction->simpleLoops) return std::nullopt;
-  const BlockInfo& b = *r.reduction;
+  return found;
+}
+
+std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks, const std::string& name) {
+  Roles r;
+  auto it = std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& x) { return x.block->name == name; });
+  if (it == blocks.end() || !it->simpleLoops) return std::nullopt;
+  const BlockInfo& b = *it;
+  r.reduction = &b;
   size_t spatial = b.numSpatial();
   if (spatial == 0 || !b.block->body.is<StoreNode>() || !b.accesses.back().write) return std::nullopt;
   for (size_t k = 0; k < spatial; ++k) // spatial axes come first in programs from tensor expressions
     if (b.isReduce(k)) return std::nullopt;
-  r.column = spatial - 1;
-  while (r.column > 0 && b.extent(r.column) == 1)
-    --r.column; // trailing axes of one element do not move anything
+  r.column = columnOf(b);
   bool contraction = isContraction(b, r.column);
   for (const AccessPattern& a : b.accesses) {
     if (a.write) continue;
@@ -107,15 +145,7 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks) {
   if (!contraction) r.scalar = nullptr;
   r.row = rowAxis(b, r.column, r.panel, contraction);
   r.reduceOrder = reduceAxes(b, r.scalar ? r.scalar : r.panel);
-  for (const BlockInfo& c : blocks) {
-    if (&c == &b) continue;
-    bool readsResult = std::any_of(c.accesses.begin(), c.accesses.end(), [&](const AccessPattern& a) {
-      return !a.write && a.buffer->data == b.accesses.back().buffer->data;
-    });
-    if (!readsResult) continue;
-    if (!r.consumer.empty() || !c.simpleLoops || c.block->iters.size() != spatial) return std::nullopt;
-    r.consumer = c.block->name;
-  }
+  r.consumer = epilogueOf(blocks, b);
   return r;
 }
 
@@ -185,16 +215,18 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
   return std::nullopt;
 }
 
-// Copies the panel operand into panels. Returns the copying block; constant operands are marked for packing
-// ahead of time.
+// Copies the panel operand into panels. Returns the copying block; constant operands are packed ahead of time, outside of all
+// scopes.
 Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
                                          const TilePlan& plan) {
-  auto dim = soleDim(*r.panel, r.column);
-  auto index = readIndex(r.reduction->block, r.panel->buffer);
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
+  BEVEL_TRY(BlockRV user, constant ? sch.getSblock(r.reduction->outermost) : Result<BlockRV>(reduction));
+  BEVEL_TRY(BlockRealize realize, sch.get(user));
+  auto dim = soleDim(*r.panel, r.column);
+  auto index = readIndex(realize->block, r.panel->buffer);
   bool needed = constant || r.panel->strides[r.column] != 1;
   if (!r.scalar || !needed || !dim || !index) return std::optional<BlockRV>();
-  BEVEL_TRY(BlockRV copy, sch.cacheRead(reduction, *index, "global"));
+  BEVEL_TRY(BlockRV copy, sch.cacheRead(user, *index, "global"));
   NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
   BEVEL_CHECK(sch.transformLayout(copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)));
   if (constant) BEVEL_CHECK(sch.annotate(copy, "preproc", 1));
@@ -207,22 +239,23 @@ struct OuterNest {
   size_t parallelDepth = 1;  // how many of them may be one parallel loop
 };
 
-OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, LoopRV panels,
-                    const Roles& r, const TilePlan& plan, const Target& target) {
+// `chunkLoops`: how many of the row loops run over chunks, not inside one.
+OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, size_t chunkLoops,
+                    LoopRV panels, const Roles& r, const Target& target) {
   OuterNest nest;
   nest.order = batch;
   int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
   bool panelsFit = bufferBytes(r.panel->buffer) <= half;
-  bool chunked = rowLoops.size() > 1 && plan.chunkRows > 0;
   if (panelsFit || !r.scalar) { // all panels stay in L2: rows outside, panels inside
     nest.order.insert(nest.order.end(), rowLoops.begin(), rowLoops.end());
     nest.order.push_back(panels);
     nest.parallelDepth = nest.order.size() - 1;
   } else { // rows of a chunk stay in L2 while each panel is read once
-    if (chunked) nest.order.push_back(rowLoops[0]);
+    auto inside = rowLoops.begin() + ptrdiff_t(chunkLoops);
+    nest.order.insert(nest.order.end(), rowLoops.begin(), inside);
     nest.order.push_back(panels);
     nest.parallelDepth = nest.order.size();
-    nest.order.insert(nest.order.end(), rowLoops.begin() + (chunked ? 1 : 0), rowLoops.end());
+    nest.order.insert(nest.order.end(), inside, rowLoops.end());
   }
   nest.parallelDepth = std::max<size_t>(nest.parallelDepth, 1);
   return nest;
@@ -301,6 +334,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   BEVEL_TRY(std::vector<LoopRV> columns,
             sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
   std::vector<LoopRV> batch, rowLoops, inner;
+  size_t chunkLoops = 0;
   batch.assign(loops.begin() + ptrdiff_t(r.column) + 1, loops.end()); // of one element
   for (size_t k = 0; k < r.column; ++k) {
     if (!r.row || k != *r.row) {
@@ -311,11 +345,12 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
     if (plan.chunkRows) factors = {IntArg(), IntArg(plan.chunkRows / plan.rows), IntArg(plan.rows)};
     BEVEL_TRY(std::vector<LoopRV> rows, sch.split(loops[k], factors, false));
     rowLoops.insert(rowLoops.end(), rows.begin(), rows.end() - 1);
+    if (plan.chunkRows) chunkLoops = rowLoops.size() - 1;
     inner.push_back(rows.back());
   }
   inner.push_back(columns[1]);
   inner.push_back(columns[2]);
-  OuterNest nest = outerNest(batch, rowLoops, columns[0], r, plan, target);
+  OuterNest nest = outerNest(batch, rowLoops, chunkLoops, columns[0], r, target);
   std::vector<LoopRV> order = nest.order;
   order.insert(order.end(), inner.begin(), inner.end());
   BEVEL_CHECK(sch.reorder(order));
@@ -329,20 +364,36 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   return {};
 }
 
-} // namespace
-
-Result<RuleResult> tileRule(Schedule& sch, const Target& target) {
-  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
-  std::optional<Roles> roles = rolesOf(blocks);
-  if (!roles) return RuleResult{};
-  TilePlan plan = chooseTile(problemOf(*roles), target);
-  if (!roles->row) plan.rows = 1;
-  BEVEL_CHECK(tile(sch, *roles, plan, target));
-  std::string why = roles->reduction->block->name + ": " + std::to_string(plan.rows) + "x" +
-                    std::to_string(plan.columns()) + " register tile, " +
+std::string describe(const std::string& name, const TilePlan& plan) {
+  std::string why = name + ": " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns()) + " register tile, " +
                     std::to_string(int(plan.efficiency * 100)) + "% of peak by the model";
   if (plan.chunkRows) why += ", chunks of " + std::to_string(plan.chunkRows) + " rows";
-  return RuleResult{true, why};
+  return why;
+}
+
+} // namespace
+
+Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const Target& target) {
+  RuleResult result;
+  std::vector<std::string> reductions;
+  bool contractions = true;
+  for (const BlockInfo& b : blocksOf(sch, scope)) {
+    if (!b.reduces()) continue;
+    reductions.push_back(b.block->name);
+    contractions &= b.numSpatial() > 0 && isContraction(b, columnOf(b));
+  }
+  if (reductions.size() > 1 && !contractions) return result; // rows
+  for (const std::string& name : reductions) {
+    std::vector<BlockInfo> blocks = blocksOf(sch, scope);
+    std::optional<Roles> roles = rolesOf(blocks, name);
+    if (!roles) return RuleResult{};
+    TilePlan plan = chooseTile(problemOf(*roles), target);
+    if (!roles->row) plan.rows = 1;
+    BEVEL_CHECK(tile(sch, *roles, plan, target));
+    result.applied = true;
+    result.why += (result.why.empty() ? "" : "; ") + describe(name, plan);
+  }
+  return result;
 }
 
 } // namespace bevel

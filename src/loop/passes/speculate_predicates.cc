@@ -29,14 +29,14 @@ namespace bevel {
 namespace {
 
 /// Evaluating e on garbage, or where the program did not, is harmless.
-bool speculable(const Expr& e) {
+bool speculable(const Expr& e, Analyzer& analyzer) {
   bool ok = true;
   walk(e, [&](const NodeRef& n) {
     if (const auto* c = n.as<CallNode>())
       ok &= intrinInfo(c->op).effect == Effect::kPure && c->op != Intrin::kCallPureExtern;
     const auto* b = n.as<BinaryNode>();
     bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && b->dtype.isInteger();
-    if (divides) ok &= asConst(b->b) && !isConst(b->b, 0);
+    if (divides) ok &= analyzer.prove(constant(b->b->dtype, 1) <= b->b);
     return ok;
   });
   return ok;
@@ -137,17 +137,7 @@ private:
       });
     });
   }
-  /// A dimension is positive, too, when a loop around would not run were it 0.
-  bool isPositive(const Expr& size) {
-    if (analyzer.prove(size >= constant(size->dtype, 1))) return true;
-    if (!size.is<VarNode>()) return false;
-    Analyzer plain;
-    return std::any_of(loops.begin(), loops.end(), [&](const For& l) {
-      auto extent =
-          asConst(plain.simplify(substitute(l->extent, {{cast<VarNode>(size), constant(size->dtype, 0)}})));
-      return extent && *extent <= 0;
-    });
-  }
+  bool isPositive(const Expr& size) { return analyzer.prove(size >= constant(size->dtype, 1)); }
 
   DroppedPredicates dropped_;
   bool speculating_ = false;
@@ -156,7 +146,7 @@ private:
 } // namespace
 
 Result<PrimFunc> speculatePredicates(const PrimFunc& f) {
-  DroppedPredicates dropped = findDroppable(f, [](const Expr& e) { return speculable(e); });
+  DroppedPredicates dropped = findDroppable(f, [](const Expr& e, Analyzer& a) { return speculable(e, a); });
   if (dropped.empty()) return f;
   return Speculation(f, std::move(dropped)).run(f);
 }

@@ -21,8 +21,8 @@ struct Use {
 
 class UseCollector {
 public:
-  UseCollector(const Buffer& buffer, FunctionRef<bool(const Expr&)> speculable)
-      : buffer_(buffer), speculable_(speculable) {}
+  UseCollector(const Buffer& buffer, FunctionRef<bool(const Expr&, Analyzer&)> speculable, Analyzer& analyzer)
+      : buffer_(buffer), speculable_(speculable), analyzer_(analyzer) {}
   void visit(const NodeRef& n) {
     if (const auto* f = n.as<ForNode>()) {
       visit(f->min);
@@ -61,7 +61,7 @@ private:
   void visitStore(const Store& s) {
     if (!s->buffer->sameAs(*buffer_)) return forEachChild(s, [&](const NodeRef& c, Role) { visit(c); });
     add(s, s->indices, true, false);
-    uses.back().harmless = speculable_(s->value) && !s->predicate;
+    uses.back().harmless = speculable_(s->value, analyzer_) && !s->predicate;
     // Loads of the very slot that is stored keep garbage where it is.
     walk(s->value, [&](const NodeRef& n) {
       const auto* l = n.as<LoadNode>();
@@ -86,7 +86,8 @@ private:
   }
 
   const Buffer& buffer_;
-  FunctionRef<bool(const Expr&)> speculable_;
+  FunctionRef<bool(const Expr&, Analyzer&)> speculable_;
+  Analyzer& analyzer_; // of what holds outside of the allocation
   std::vector<VarRange> loops_;
   std::vector<Expr> conditions_;
 };
@@ -131,7 +132,7 @@ bool storesInside(const Use& use, const Buffer& buffer, Analyzer& analyzer) {
 
 class DropFinder : public ContextRewriter {
 public:
-  DropFinder(const PrimFunc& f, FunctionRef<bool(const Expr&)> speculable)
+  DropFinder(const PrimFunc& f, FunctionRef<bool(const Expr&, Analyzer&)> speculable)
       : ContextRewriter(f), speculable_(speculable) {}
   DroppedPredicates dropped;
 
@@ -142,7 +143,7 @@ private:
   }
 
   void inspect(const AllocNode& a) {
-    UseCollector collector(a.buffer, speculable_);
+    UseCollector collector(a.buffer, speculable_, analyzer);
     collector.visit(a.body);
     if (!collector.ok) return;
     std::vector<Var> slots;
@@ -172,12 +173,12 @@ private:
     return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return same(x, e); });
   }
 
-  FunctionRef<bool(const Expr&)> speculable_;
+  FunctionRef<bool(const Expr&, Analyzer&)> speculable_;
 };
 
 } // namespace
 
-DroppedPredicates findDroppable(const PrimFunc& f, FunctionRef<bool(const Expr&)> speculable) {
+DroppedPredicates findDroppable(const PrimFunc& f, FunctionRef<bool(const Expr&, Analyzer&)> speculable) {
   DropFinder finder(f, speculable);
   finder.run(f);
   return std::move(finder.dropped);

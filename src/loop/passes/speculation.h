@@ -14,7 +14,7 @@ namespace bevel {
 using VarRange = std::pair<Var, Range>;
 using DroppedPredicates = std::unordered_map<const Node*, std::vector<Expr>>;
 
-/// `speculable` tells whether a value may be computed on garbage.
-DroppedPredicates findDroppable(const PrimFunc& f, FunctionRef<bool(const Expr&)> speculable);
+/// `speculable` tells whether a value may be computed on garbage, given what holds where the buffer is allocated.
+DroppedPredicates findDroppable(const PrimFunc& f, FunctionRef<bool(const Expr&, Analyzer&)> speculable);
 
 } // namespace bevel
