@@ -285,10 +285,15 @@ bool isUnder(const ScopeBlock& block, const Var& loop) {
 
 Status checkStableInputs(const ScopeInfo& info, int block) {
   const ScopeBlock& self = info.blocks[size_t(block)];
+  std::vector<int> consumers = info.consumers(block);
   for (const BufferRegion& r : self.block().reads) {
     std::vector<int> writers = info.writers(r->buffer->data);
     for (int w : writers) {
       const ScopeBlock& writer = info.blocks[size_t(w)];
+      bool afterAll = w > block && std::ranges::all_of(consumers, [&](int c) {
+                        return c < w && sharedLoops(writer.loops, info.blocks[size_t(c)].loops) == 0;
+                      });
+      if (afterAll) continue;
       if (w > block)
         return illegal("buffer " + r->buffer->name + ", which block " + self.name() +
                        " reads, is written later by block " + writer.name());

@@ -54,9 +54,9 @@ Status checkMovable(const Path& block, const Path& loop);
 /// The loops that two blocks share, outermost first.
 size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
 bool isUnder(const ScopeBlock& block, const Var& loop);
-/// Refuses when a buffer that the block reads may hold other values later (up to where a consumer stands): it
-/// has a writer after the block, or one that is not a whole block or reduction and shares a loop with the
-/// block.
+/// Refuses when a buffer that the block reads may hold other values where a consumer stands: it has a writer
+/// after the block that is not after all loops of all consumers, or one that is not a whole block or
+/// reduction and shares a loop with the block.
 Status checkStableInputs(const ScopeInfo& info, int block);
 
 /// Inserts a statement into a loop's or block's body before item `position` of its sequence.

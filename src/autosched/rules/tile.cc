@@ -120,7 +120,8 @@ std::string epilogueOf(const std::vector<BlockInfo>& blocks, const BlockInfo& re
 
 std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks, const std::string& name) {
   Roles r;
-  auto it = std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& x) { return x.block->name == name; });
+  auto it =
+      std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& x) { return x.block->name == name; });
   if (it == blocks.end() || !it->simpleLoops) return std::nullopt;
   const BlockInfo& b = *it;
   r.reduction = &b;
@@ -215,8 +216,8 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
   return std::nullopt;
 }
 
-// Copies the panel operand into panels. Returns the copying block; constant operands are packed ahead of time, outside of all
-// scopes.
+// Copies the panel operand into panels. Returns the copying block; constant operands are packed ahead of
+// time, outside of all scopes.
 Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
                                          const TilePlan& plan) {
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
@@ -318,6 +319,31 @@ void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
   }
 }
 
+// The loops of the block that takes the result, in the order of the reduction's axes. A copy has a loop a
+// dimension of the buffer: the dimensions that no axis moves are left over.
+Result<std::vector<LoopRV>> loopsOfAxes(Schedule& sch, BlockRV out, const Roles& r,
+                                        std::vector<LoopRV>& left) {
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
+  size_t axes = r.reduction->numSpatial();
+  if (!r.consumer.empty() && loops.size() == axes) return loops;
+  const Array<Expr>& indices = cast<StoreNode>(r.reduction->block->body)->indices;
+  if (indices.size() != loops.size())
+    return fail(ErrorCode::kIllegal, "the copy of the result has loops of its own");
+  std::vector<LoopRV> of;
+  std::vector<bool> taken(loops.size());
+  for (size_t k = 0; k < axes; ++k) {
+    size_t dim = 0;
+    while (dim < indices.size() && indices[dim] != Expr(r.reduction->block->iters[k]->var)) ++dim;
+    if (dim == indices.size())
+      return fail(ErrorCode::kIllegal, "an axis of the reduction has no dimension of its own");
+    taken[dim] = true;
+    of.push_back(loops[dim]);
+  }
+  for (size_t d = 0; d < loops.size(); ++d)
+    if (!taken[d]) left.push_back(loops[d]);
+  return of;
+}
+
 Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& target) {
   BEVEL_TRY(BlockRV reduction, sch.getSblock(r.reduction->block->name));
   BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan));
@@ -328,14 +354,12 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
     BEVEL_TRY(out, sch.getSblock(r.consumer));
     BEVEL_CHECK(sch.setScope(reduction, writeBuffer(0), "register"));
   }
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
-  if (loops.size() <= r.column)
-    return fail(ErrorCode::kIllegal, "the consumer has fewer loops than the reduction");
+  std::vector<LoopRV> batch, rowLoops, inner; // batch: first those of one element
+  BEVEL_TRY(std::vector<LoopRV> loops, loopsOfAxes(sch, out, r, batch));
   BEVEL_TRY(std::vector<LoopRV> columns,
             sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
-  std::vector<LoopRV> batch, rowLoops, inner;
+  batch.insert(batch.end(), loops.begin() + ptrdiff_t(r.column) + 1, loops.end());
   size_t chunkLoops = 0;
-  batch.assign(loops.begin() + ptrdiff_t(r.column) + 1, loops.end()); // of one element
   for (size_t k = 0; k < r.column; ++k) {
     if (!r.row || k != *r.row) {
       (r.panel->strides[k] == 0 && r.scalar ? rowLoops : batch).push_back(loops[k]);
@@ -365,8 +389,9 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
 }
 
 std::string describe(const std::string& name, const TilePlan& plan) {
-  std::string why = name + ": " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns()) + " register tile, " +
-                    std::to_string(int(plan.efficiency * 100)) + "% of peak by the model";
+  std::string why = name + ": " + std::to_string(plan.rows) + "x" + std::to_string(plan.columns()) +
+                    " register tile, " + std::to_string(int(plan.efficiency * 100)) +
+                    "% of peak by the model";
   if (plan.chunkRows) why += ", chunks of " + std::to_string(plan.chunkRows) + " rows";
   return why;
 }
