@@ -154,6 +154,35 @@ struct Collector {
 
 } // namespace
 
+namespace {
+
+// In this access axis k + 1 runs through a whole dimension of the buffer, and axis k through the one before
+// it.
+bool neighbours(const AccessPattern& a, size_t k, const Expr& extent) {
+  for (size_t d = 0; d + 1 < a.dims.size(); ++d) {
+    auto only = [&](size_t dim, size_t axis) {
+      for (size_t x = 0; x < a.dims[dim].size(); ++x)
+        if (a.dims[dim][x] != (x == axis ? 1 : 0)) return false;
+      return true;
+    };
+    if (only(d, k) && only(d + 1, k + 1)) return same(a.buffer->shape[d + 1], extent);
+  }
+  return false;
+}
+
+} // namespace
+
+bool contiguousPair(const BlockInfo& b, size_t k) {
+  int64_t extent = b.extent(k + 1);
+  return std::all_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) {
+    if (!a.linear) return false;
+    if (a.strides[k] == 0 && a.strides[k + 1] == 0) return true;
+    if (extent < 0 || a.strides[k + 1] >= kSymbolicStride || a.strides[k] >= kSymbolicStride)
+      return neighbours(a, k, b.extents[k + 1]);
+    return a.strides[k] == a.strides[k + 1] * extent;
+  });
+}
+
 std::vector<BlockInfo> analyseBlocks(const PrimFunc& f) {
   Collector c;
   c.visit(f->body);

@@ -37,6 +37,9 @@ struct BlockInfo {
 /// All blocks of the program that have no blocks inside, in program order.
 std::vector<BlockInfo> analyseBlocks(const PrimFunc& f);
 
+/// Whether axes k and k + 1 can be one: advancing k equals running through all of k + 1, for every access.
+bool contiguousPair(const BlockInfo& b, size_t k);
+
 /// Float operations of one execution of the block's body: additions, multiplications and so on count one,
 /// calls ten.
 int64_t bodyWork(const Block& block);

@@ -62,6 +62,8 @@ Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target)
   for (const BlockInfo& b : analyseBlocks(sch.func())) {
     bool done = !b.simpleLoops && std::find(tiled.begin(), tiled.end(), b.scope) != tiled.end();
     if (done || b.reduces()) continue;
+    if (attempt(sch, out, "transpose", [&](Schedule& s) { return transposeRule(s, b.block->name, target); }))
+      continue;
     attempt(sch, out, "elementwise", [&](Schedule& s) { return elementwiseRule(s, b.block->name, target); });
   }
   auto named = mutableCopy(sch.func());

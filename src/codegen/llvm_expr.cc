@@ -182,7 +182,8 @@ Value* KernelEmitter::emitMinMax(bool isMax, Value* a, Value* b) {
         scalar && !scalar->isNaN())
       return picked;
   }
-  return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, picked);
+  // The freeze keeps LLVM from joining both selects into one that has no instruction.
+  return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, builder_.CreateFreeze(picked));
 }
 
 Value* KernelEmitter::emitFloatBinary(BinaryOp op, Value* a, Value* b, const NodeRef& where) {

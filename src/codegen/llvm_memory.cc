@@ -188,17 +188,20 @@ Value* KernelEmitter::loadLanes(const LoadNode& load, Storage& s, const Expr& in
     for (int i = 0; i < lanes; ++i) pick.push_back(2 * i < lanes ? 2 * i : 2 * i - (lanes - 1) + lanes);
     return builder_.CreateShuffleVector(low, high, pick);
   }
-  Value* indices = emitIndex(index);
   bool hardware = target_.avx512 && b.dtype.bits >= 32 && b.dtype.bits <= 64;
-  if (mask || hardware) {
-    auto* l = builder_.CreateMaskedGather(vector, address(b, s, indices), natural, mask,
+  if (mask || (hardware && !ramp)) {
+    auto* l = builder_.CreateMaskedGather(vector, address(b, s, emitIndex(index)), natural, mask,
                                           llvm::Constant::getNullValue(vector));
     annotate(l, s);
     return l;
   }
+  Value* indices = ramp ? emitIndex(ramp->base) : emitIndex(index);
+  Value* step = ramp ? emitIndex(ramp->stride) : nullptr;
   Value* result = llvm::PoisonValue::get(vector);
   for (int i = 0; i < lanes; ++i) {
-    Value* one = loadAt(element, builder_.CreateExtractElement(indices, uint64_t(i)), natural);
+    Value* at = ramp ? builder_.CreateNSWAdd(indices, builder_.CreateNSWMul(step, i64(i)))
+                     : builder_.CreateExtractElement(indices, uint64_t(i));
+    Value* one = loadAt(element, at, natural);
     result = builder_.CreateInsertElement(result, one, uint64_t(i));
   }
   return result;

@@ -38,8 +38,6 @@ Result<TeTensors> softmaxCompute(const OpCall& call, const TeTensors& in) {
     IterVar k = te::reduceAxis(x.shape()[a], "k");
     return te::max(castTo(t, x(inserted(exprs(i), a, k->var))), {k});
   });
-  // A row of -inf alone has no maximum to subtract: 0 keeps the difference defined (the row becomes NaN as
-  // 0/0).
   te::Tensor e = te::compute(x.shape(), "softmax_exp", [&](const Array<Var>& i) {
     Expr d = castTo(t, x(exprs(i))) - top(without(exprs(i), a));
     return callIntrin(Intrin::kExp, d);
@@ -48,9 +46,16 @@ Result<TeTensors> softmaxCompute(const OpCall& call, const TeTensors& in) {
     IterVar k = te::reduceAxis(x.shape()[a], "k");
     return te::sum(e(inserted(exprs(i), a, k->var)), {k});
   });
-  return TeTensors{te::compute(x.shape(), logarithm ? "log_softmax" : "softmax", [&](const Array<Var>& i) {
+  if (!logarithm) {
+    te::Tensor scale = te::compute(outer, "softmax_scale", [&](const Array<Var>& i) { // one division a row
+      return fdiv(constantFloat(t, 1), total(exprs(i)));
+    });
+    return TeTensors{te::compute(x.shape(), "softmax", [&](const Array<Var>& i) {
+      return castTo(x.dtype(), e(exprs(i)) * scale(without(exprs(i), a)));
+    })};
+  }
+  return TeTensors{te::compute(x.shape(), "log_softmax", [&](const Array<Var>& i) {
     Array<Expr> o = without(exprs(i), a);
-    if (!logarithm) return castTo(x.dtype(), fdiv(e(exprs(i)), total(o)));
     return castTo(x.dtype(), castTo(t, x(exprs(i))) - top(o) - callIntrin(Intrin::kLog, total(o)));
   })};
 }

@@ -13,31 +13,6 @@
 namespace bevel {
 namespace {
 
-// In this access axis k + 1 runs through a whole dimension of the buffer, and axis k through the one before it.
-bool neighbours(const AccessPattern& a, size_t k, const Expr& extent) {
-  for (size_t d = 0; d + 1 < a.dims.size(); ++d) {
-    auto only = [&](size_t dim, size_t axis) {
-      for (size_t x = 0; x < a.dims[dim].size(); ++x)
-        if (a.dims[dim][x] != (x == axis ? 1 : 0)) return false;
-      return true;
-    };
-    if (only(d, k) && only(d + 1, k + 1)) return same(a.buffer->shape[d + 1], extent);
-  }
-  return false;
-}
-
-// Whether loops k and k+1 can be one: advancing k equals running through all of k+1, for every access.
-bool contiguousPair(const BlockInfo& b, size_t k) {
-  int64_t extent = b.extent(k + 1);
-  return std::all_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) {
-    if (!a.linear) return false;
-    if (a.strides[k] == 0 && a.strides[k + 1] == 0) return true;
-    if (extent < 0 || a.strides[k + 1] >= kSymbolicStride || a.strides[k] >= kSymbolicStride)
-      return neighbours(a, k, b.extents[k + 1]);
-    return a.strides[k] == a.strides[k + 1] * extent;
-  });
-}
-
 // Widest element that the block touches, in bits.
 int elementBits(const BlockInfo& b) {
   int bits = 8;
@@ -67,8 +42,8 @@ int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
   return lanes;
 }
 
-// Threads share the outer loops; the inner one too where the outer ones are `few`. An inner loop of its own needs no division to
-// find its indices.
+// Threads share the outer loops; the inner one too where the outer ones are `few`. An inner loop of its own
+// needs no division to find its indices.
 Status shareAmongThreads(Schedule& sch, std::vector<LoopRV> outer, LoopRV inner, bool few) {
   if (few || outer.empty()) outer.push_back(inner);
   LoopRV all = outer[0];
@@ -98,7 +73,8 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
   }
   int64_t length = product(b, first, n);
   int64_t lanes = vectors ? lanesFor(b, length, target) : 1;
-  if (lanes > 1) { // lengths that only the run knows: blocks with a vector loop of their own, which has one tail
+  if (lanes >
+      1) { // lengths that only the run knows: blocks with a vector loop of their own, which has one tail
     Factors factors{IntArg(), IntArg(lanes)};
     if (length < 0 && outer.empty()) factors = {IntArg(), IntArg(kBlockVectors), IntArg(lanes)};
     BEVEL_TRY(std::vector<LoopRV> parts, sch.split(inner, factors));

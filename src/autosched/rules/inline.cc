@@ -6,7 +6,8 @@
 // A block is inlined when it only has spatial axes, its result stays inside the program, and
 // - exactly one block reads it, or computing it again is cheaper than a load and store;
 // - the reader is no register-tiled reduction that would meet branches or repeated work in its innermost
-// loop.
+// loop;
+// - no work beyond an addition or two is repeated by a broadcast.
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
@@ -53,6 +54,17 @@ bool tiled(const BlockInfo& b) {
   return (moves && still) || side;
 }
 
+// Whether the reader needs the same element in several iterations.
+bool repeats(const BlockInfo& reader, const Buffer& buffer) {
+  for (const AccessPattern& a : reader.accesses) {
+    if (a.write || a.buffer->data != buffer->data) continue;
+    if (!a.linear) return true;
+    for (size_t k = 0; k < a.strides.size(); ++k)
+      if (a.strides[k] == 0 && reader.extent(k) != 1) return true;
+  }
+  return false;
+}
+
 bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInfo>& all) {
   if (b.block->iters.size() != b.numSpatial() || !b.block->body.is<StoreNode>()) return false;
   const Buffer& result = b.block->body.as<StoreNode>()->buffer;
@@ -62,7 +74,7 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
     if (other.block->name == b.block->name || !reads(other, result)) continue;
     ++readers;
     bool heavy = branches(b.block) || bodyWork(b.block) > 2;
-    if (tiled(other) && heavy) return false;
+    if (heavy && (tiled(other) || repeats(other, result))) return false;
   }
   return readers == 1 || (readers > 1 && bodyWork(b.block) <= 2);
 }

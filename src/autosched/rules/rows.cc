@@ -40,6 +40,9 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
   if (!contiguous) return {};
   int64_t lanes = target.lanes(kFloat32) * (reduction ? 4 : 1);
   while (extent && lanes > *extent && lanes > 1) lanes /= 2;
+  // The lanes of a reduction are joined once a vector: long ones where they leave no tail.
+  for (int64_t wide = 4 * lanes; reduction && extent && wide > lanes; wide /= 2)
+    if (*extent % wide == 0) lanes = wide;
   if (lanes <= 1) return {};
   Schedule before = sch;
   auto vectors = [&]() -> Status {

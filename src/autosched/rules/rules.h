@@ -31,6 +31,9 @@ Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Targe
 /// A block without reduction: contiguous loops fused, vectors, threads.
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& block, const Target& target);
 
+/// A block without reduction that reads along one axis and writes along another: squares that stay in cache.
+Result<RuleResult> transposeRule(Schedule& sch, const std::string& block, const Target& target);
+
 /// Elements below which a loop is not worth a thread.
 inline constexpr int64_t kParallelWork = 1 << 15;
 
