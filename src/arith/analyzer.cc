@@ -34,6 +34,7 @@ void AnalyzerState::bind(const Var& var, const Range& range) {
   vars_[var] = {sane({lo.min, std::max(lo.min, hi.max)}), nullptr, false};
   bool constMin = asConst(min).has_value(), constExtent = asConst(extent).has_value();
   if (min->dtype != extent->dtype || min->dtype != var->dtype) return;
+  std::vector<Expr> sizes = sizeConditions(range->extent); // before the facts below, from which they follow
   if (!constMin) {
     LinearForm f; // var - min >= 0
     f.add(var, 1);
@@ -47,16 +48,18 @@ void AnalyzerState::bind(const Var& var, const Range& range) {
     f.addConst(-1);
     addFormFact(f, false, var.get(), facts_);
   }
-  if (!constExtent) addSizeFacts(extent, var.get());
+  for (const Expr& c : sizes) addFacts(c, true, var.get(), facts_);
   changed();
 }
 
-/// A variable in [min, min + a * b) has values, so that sizes a and b (not negative) are at least one: what fused loops divide by.
-void AnalyzerState::addSizeFacts(const Expr& extent, const VarNode* owner) {
-  std::vector<Expr> factors;
+/// A variable in [min, min + a * b) has values, so that the sizes a and b (not negative) are at least one:
+/// what fused loops divide by.
+std::vector<Expr> AnalyzerState::sizeConditions(const Expr& extent) {
+  std::vector<Expr> factors, out;
   collectFactors(extent, factors);
   for (const Expr& f : factors)
-    if (!asConst(f) && bound(f).min >= 0) addFacts(simplify(constant(f->dtype, 1) <= f), true, owner, facts_);
+    if (!asConst(f) && bound(f).min >= 0) out.push_back(simplify(constant(f->dtype, 1) <= f));
+  return out;
 }
 
 void AnalyzerState::bindValue(const Var& var, const Expr& value) {

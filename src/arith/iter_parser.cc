@@ -52,7 +52,9 @@ IterParser::IterParser(const IterRanges& iters, Analyzer& analyzer, IterMapLevel
     : an_(analyzer), level_(level) {
   for (const auto& [v, r] : iters) {
     Expr extent = simp(r->extent);
-    if (!isConst(extent, 1)) marks_.push_back(variableMark(v, range(simp(r->min), extent)));
+    if (isConst(extent, 1)) continue;
+    if (!asConst(extent)) extent = r->extent; // a product is kept: its factors divide it
+    marks_.push_back(variableMark(v, range(simp(r->min), extent)));
   }
 }
 
@@ -146,6 +148,19 @@ Result<IterSum> IterParser::parseAtom(const Expr& atom) {
   return divide(one1, b->b, b->op == BinaryOp::kFloorMod || b->op == BinaryOp::kMod, atom);
 }
 
+/// ceil(extent / d): what is left of a product when d is one of its factors.
+Expr IterParser::dividedExtent(const Expr& extent, const Expr& d) {
+  std::vector<Expr> factors;
+  collectFactors(extent, factors);
+  auto it = std::ranges::find_if(factors, [&](const Expr& f) { return equal(f, d); });
+  Expr one = constant(extent->dtype, 1);
+  if (factors.size() < 2 || it == factors.end()) return simp(floordiv(extent + d - one, d));
+  factors.erase(it);
+  Expr left = factors[0];
+  for (size_t i = 1; i < factors.size(); ++i) left = left * factors[i];
+  return left;
+}
+
 /// sum is one piece (or none) plus base.
 Result<IterSum> IterParser::divide(const IterSum& sum, const Expr& c, bool mod, const Expr& at) {
   DType t = at->dtype;
@@ -174,7 +189,7 @@ Result<IterSum> IterParser::divide(const IterSum& sum, const Expr& c, bool mod, 
   if (mod) {
     p.extent = d;
   } else {
-    p.extent = simp(floordiv(p.extent + d - one, d));
+    p.extent = dividedExtent(p.extent, d);
     p.lowerFactor = simp(p.lowerFactor * d);
     p.scale = one;
   }

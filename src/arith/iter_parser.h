@@ -46,6 +46,7 @@ public:
 
 private:
   Result<IterSum> parseAtom(const Expr& atom);
+  Expr dividedExtent(const Expr& extent, const Expr& d);
   Result<IterSum> divide(const IterSum& sum, const Expr& c, bool mod, const Expr& at);
   void addPiece(IterSum& sum, const IterSplit& piece);
   Status addBound(const Expr& condition);

@@ -116,34 +116,37 @@ bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr&
 }
 
 namespace {
-/// form * atom, term by term.
-LinearForm timesAtom(const LinearForm& form, const Expr& atom) {
-  LinearForm product;
-  product.valid = form.valid;
-  product.add(atom, form.constant);
-  for (const Term& u : form.terms) {
-    std::vector<Expr> all;
-    collectFactors(u.atom, all);
-    collectFactors(atom, all);
-    Expr p = all[0];
-    for (size_t k = 1; k < all.size(); ++k) p = make<const BinaryNode>(BinaryOp::kMul, p, all[k]);
-    product.add(p, u.coef);
+/// a * b, term by term.
+LinearForm product(const LinearForm& a, const LinearForm& b) {
+  LinearForm out = a;
+  out.scale(b.constant);
+  for (const Term& t : b.terms) {
+    LinearForm part;
+    part.valid = out.valid && b.valid;
+    part.add(t.atom, a.constant);
+    for (const Term& u : a.terms) {
+      std::vector<Expr> all;
+      collectFactors(u.atom, all);
+      collectFactors(t.atom, all);
+      Expr p = all[0];
+      for (size_t k = 1; k < all.size(); ++k) p = make<const BinaryNode>(BinaryOp::kMul, p, all[k]);
+      part.add(p, u.coef);
+    }
+    out.add(part, t.coef);
   }
-  return product;
+  return out;
 }
 } // namespace
 
-/// The term is plus or minus x // y with y > 0: x // y <= r means x < (r + 1) * y, and x // y >= -r means x >= -r * y.
-bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient, int depth) {
-  auto c = asConst(quotient.b);
-  LinearForm divisor = exactForm(quotient.b);
-  bool plain = divisor.valid && divisor.constant == 0 && divisor.terms.size() == 1 && divisor.terms[0].coef == 1;
-  if (!(c || plain) || !provePositive(divisor)) return false;
-  LinearForm g = f;
+/// The term is plus or minus x // y with y > 0: x // y <= r means x < (r + 1) * y, and x // y >= -r means x
+/// >= -r * y.
+bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient,
+                                   int depth) {
+  LinearForm divisor = exactForm(quotient.b), g = f;
+  if (!divisor.valid || divisor.terms.size() > 2 || !provePositive(divisor)) return false;
   g.add(t.atom, -t.coef);
   if (t.coef < 0) g.addConst(1);
-  if (c) g.scale(*c);
-  else g = timesAtom(g, quotient.b);
+  g = product(g, divisor);
   g.add(exactForm(quotient.a), t.coef);
   if (t.coef < 0) g.addConst(-1);
   return g.valid && search(g, depth - 1);
@@ -202,10 +205,10 @@ bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int dep
     Expr rest;
     for (size_t j = 0; j < factors.size(); ++j)
       if (j != i) rest = rest ? Expr(make<const BinaryNode>(BinaryOp::kMul, rest, factors[j])) : factors[j];
-    LinearForm sign;
-    sign.add(rest, 1);
-    if (!proveNonNegative(sign)) continue;
-    auto times = [&](const LinearForm& fact) { return timesAtom(fact, rest); }; // fact * rest >= 0
+    LinearForm other;
+    other.add(rest, 1);
+    if (!proveNonNegative(other)) continue;
+    auto times = [&](const LinearForm& fact) { return product(fact, other); }; // fact * rest >= 0
     ConstBound b = bound(factors[i]);
     LinearForm fact;
     if (t.coef > 0 && b.min != kNegInf) {
@@ -243,11 +246,30 @@ void AnalyzerState::addFormFact(LinearForm f, bool zero, const VarNode* owner, s
     int64_t at = k == 1 ? -f.constant : f.constant;
     fact.bound = zero ? ConstBound{at, at} : k == 1 ? ConstBound{at, kPosInf} : ConstBound{kNegInf, at};
     fact.bound = sane(fact.bound);
+    addDividendFact(fact, owner, out);
   } else {
     fact.form = std::move(f);
     fact.zero = zero;
   }
   out.push_back(std::move(fact));
+}
+
+/// x // c >= low means x >= low * c, and x // c <= high means x <= high * c + c - 1.
+void AnalyzerState::addDividendFact(const Fact& fact, const VarNode* owner, std::vector<Fact>& out) {
+  auto q = fact.atom.as<BinaryNode>();
+  auto c = q && q->op == BinaryOp::kFloorDiv ? asConst(q->b) : std::nullopt;
+  if (!c || *c <= 0) return;
+  LinearForm x = exactForm(q->a), negative = x;
+  negative.scale(-1);
+  if (auto low = fact.bound.min == kNegInf ? std::nullopt : checkedMul(fact.bound.min, -*c)) {
+    x.addConst(*low);
+    addFormFact(x, false, owner, out);
+  }
+  auto high = fact.bound.max == kPosInf ? std::nullopt : checkedMul(fact.bound.max, *c);
+  if (high && *high <= kPosInf - *c) {
+    negative.addConst(*high + *c - 1);
+    addFormFact(negative, false, owner, out);
+  }
 }
 
 void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner,

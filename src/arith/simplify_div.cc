@@ -136,7 +136,7 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
   }
   LinearForm r;
   for (const Term& x : f.terms)
-    if (x.coef % c != 0) r.terms.push_back({x.atom, x.coef % c}); // congruent, of smaller magnitude
+    if (x.coef % c != 0) r.terms.push_back(x); // as it is: a quotient of the same dividend keeps it too
   r.constant = floorModulo(f.constant, c);
   if (r.isConst()) return constant(t, r.constant);
   if (auto block = oneBlock(formBound(r), c)) {

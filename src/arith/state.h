@@ -132,9 +132,10 @@ private:
   bool searchProduct(const LinearForm& f, const Term& t, int depth);
   bool searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both, int depth);
   bool cancelWith(const LinearForm& f, const Term& t, const LinearForm& fact, int depth);
-  void addSizeFacts(const Expr& extent, const VarNode* owner);
+  std::vector<Expr> sizeConditions(const Expr& extent);
   void addFacts(const Expr& condition, bool holds, const VarNode* owner, std::vector<Fact>& out);
   void addFormFact(LinearForm f, bool zero, const VarNode* owner, std::vector<Fact>& out);
+  void addDividendFact(const Fact& fact, const VarNode* owner, std::vector<Fact>& out);
   void addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner, std::vector<Fact>& out);
   void changed() { ++epoch_; }
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace bevel {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 class LoopCheck {
 public:
   LoopCheck(const For& loop, const std::vector<VarRange>& enclosing, bool allowReduction)
-      : loop_(loop), allowReduction_(allowReduction) {
+      : loop_(loop), enclosing_(enclosing), allowReduction_(allowReduction) {
     for (const VarRange& l : enclosing) bindSizes(l.second->extent);
     bindSizes(loop_->extent);
     for (const VarRange& l : enclosing) analyzer_.bind(l.first, l.second);
@@ -51,7 +52,8 @@ public:
   }
 
 private:
-  /// What the extents of loops are made of are sizes, which are not negative (loops around are bound afterwards).
+  /// What the extents of loops are made of are sizes, which are not negative (loops around are bound
+  /// afterwards).
   void bindSizes(const Expr& extent) {
     walk(extent, [&](const NodeRef& n) {
       if (n.is<VarNode>()) analyzer_.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
@@ -122,24 +124,31 @@ private:
       if (!same(w.region[d], a.region[d])) return false;
     return true;
   }
-  /// The loop and the loops inside that the indices use map one to one to elements.
+  /// The loop and the loops inside that the indices use map one to one to elements; it is enough when they do
+  /// together with the loops around.
   bool oneToOne(const BufferAccess& w) {
     Array<Expr> indices;
     for (const Range& r : w.region) {
       if (!isConst(r->extent, 1)) return false;
       indices.push_back(r->min);
     }
-    IterRanges iters{{loop_->var, range(loop_->min, loop_->extent)}};
-    for (const VarRange& l : w.loops)
-      if (std::any_of(indices.begin(), indices.end(), [&](const Expr& i) { return usesVar(i, l.first); }))
-        iters.push_back(l);
+    auto used = [&](const VarRange& l) {
+      return std::ranges::any_of(indices, [&](const Expr& i) { return usesVar(i, l.first); });
+    };
+    IterRanges iters{{loop_->var, range(loop_->min, loop_->extent)}}, around;
+    std::ranges::copy_if(w.loops, std::back_inserter(iters), used);
+    std::ranges::copy_if(enclosing_, std::back_inserter(around), used);
+    around.insert(around.end(), iters.begin(), iters.end());
     Expr condition = boolImm(true);
     for (const Expr& c : w.conditions) condition = logicalAnd(condition, c);
-    return detectIterMap(indices, iters, condition, analyzer_, IterMapLevel::kInjective).has_value() ||
-           detectIterMap(indices, iters, boolImm(true), analyzer_, IterMapLevel::kInjective).has_value();
+    auto injective = [&](const IterRanges& over, const Expr& under) {
+      return detectIterMap(indices, over, under, analyzer_, IterMapLevel::kInjective).has_value();
+    };
+    return injective(iters, condition) || injective(iters, boolImm(true)) || injective(around, condition);
   }
 
   For loop_;
+  const std::vector<VarRange>& enclosing_;
   bool allowReduction_;
   Analyzer analyzer_;
   std::unordered_set<Var, RefHash> reduced_; // outputs of reductions that the loop may reorder

@@ -62,7 +62,14 @@ private:
   /// Index arithmetic only: values of elements keep their form.
   NodeRef simplifyValue(const Expr& e) {
     bool index = e->dtype.lanes == 1 && (e->dtype.isIndex() || e->dtype.isBool());
-    return index && isPureIndex(e) ? NodeRef(analyzer.simplify(e)) : NodeRef(e);
+    return index && isPureIndex(e) ? NodeRef(simplified(e)) : NodeRef(e);
+  }
+  /// A product of sizes is not multiplied out: its factors divide the variable of a fused loop.
+  Expr simplified(const Expr& e) {
+    Expr out = analyzer.simplify(e);
+    const auto* b = e.as<BinaryNode>();
+    bool product = b && b->op == BinaryOp::kMul && !asConst(out);
+    return product ? simplified(b->a) * simplified(b->b) : out;
   }
 
   template <class T> Ref<const T> simplifyIndices(const Ref<const T>& access) {
@@ -110,7 +117,7 @@ private:
 
   NodeRef visitFor(const For& loop) {
     Expr extent = (*this)(loop->extent), lo = (*this)(loop->min);
-    if (isPureIndex(extent)) extent = analyzer.simplify(extent);
+    if (isPureIndex(extent)) extent = simplified(extent);
     if (auto c = asConst(extent)) {
       if (*c <= 0) return nullptr;
       if (*c == 1 && loop->forKind != ForKind::kThreadBinding)
