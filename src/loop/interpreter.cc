@@ -177,16 +177,26 @@ private:
     return {i * t.bits / 8, (i * t.bits + t.bits + 7) / 8};
   }
 
-  Lane readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
+  // Null when the element was never written.
+  std::optional<Lane> elementOrNothing(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
     DType t = b->dtype.scalar();
     TensorObject& view = m.as(t);
     if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
     auto [from, to] = byteSpan(t, i);
     if (!m.written.empty())
       for (int64_t k = from; k < to; ++k)
-        if (!m.written[size_t(k)])
-          fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
+        if (!m.written[size_t(k)]) return std::nullopt;
     return t.isFloat() ? Lane{0, view.asDouble(i)} : Lane{view.asInt(i), 0};
+  }
+
+  Lane readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
+    std::optional<Lane> x = elementOrNothing(m, b, i, node);
+    if (!x) unwritten(b, i, node);
+    return *x;
+  }
+
+  [[noreturn]] void unwritten(const Buffer& b, int64_t i, const NodeRef& node) {
+    fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
   }
 
   void writeElement(Memory& m, const Buffer& b, int64_t i, const Lane& x, const NodeRef& node) {
@@ -216,7 +226,27 @@ private:
     return out;
   }
 
+  // A copy of one element. Padding of a layout may be copied without having a value: then the copy has none
+  // either.
+  bool copyElement(const StoreNode& s, const NodeRef& node) {
+    const auto* from = s.value.as<LoadNode>();
+    bool single = from && !from->predicate && !s.predicate && from->dtype.lanes == 1 && from->dtype.bits >= 8;
+    if (!single) return false;
+    int64_t source = positions(from->buffer, from->indices, nullptr, s.value)[0];
+    std::optional<Lane> x = elementOrNothing(memoryOf(from->buffer), from->buffer, source, s.value);
+    std::vector<int64_t> at = positions(s.buffer, s.indices, nullptr, node);
+    if (at.size() != 1) return false; // refused below
+    Memory& m = memoryOf(s.buffer);
+    if (!x && m.written.empty()) unwritten(from->buffer, source, s.value); // a result of the function
+    writeElement(m, s.buffer, at[0], x.value_or(Lane{}), node);
+    if (x) return true;
+    auto [first, end] = byteSpan(s.buffer->dtype, at[0]);
+    std::fill(m.written.begin() + first, m.written.begin() + end, false);
+    return true;
+  }
+
   void storeValue(const StoreNode& s, const NodeRef& node) {
+    if (copyElement(s, node)) return;
     Value v = eval(s.value);
     std::optional<Value> predicate;
     if (s.predicate) predicate = eval(s.predicate);

@@ -28,8 +28,9 @@ struct InterpretOptions {
 /// for each scalar parameter in order. Symbolic dimensions follow from the tensors' shapes. Errors: kInvalid
 /// when an argument does not fit its parameter; kInternal with the IR node for an access outside its buffer,
 /// a read of an element that was never written, an axis value outside its domain, a failed assertion, or an
-/// integer division by zero: faults of the program (or of whoever transformed it).
-/// Floating-point results: every operation is computed in double and rounded to its dtype.
+/// integer division by zero: faults of the program (or of whoever transformed it). A store of just a loaded
+/// element is a copy: of an element that was never written (padding of a layout) it makes another such
+/// element. Floating-point results: every operation is computed in double and rounded to its dtype.
 Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
                  const std::vector<double>& scalars = {}, const InterpretOptions& options = {});
 
