@@ -1,12 +1,12 @@
 #include "arith/analyzer.h"
 #include "ir/structural.h"
+#include "loop/reduction.h"
 #include "loop/regions.h"
 #include "sched/dataflow.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace bevel::steps {
 
@@ -60,39 +60,11 @@ struct RfactorPlan {
   size_t factored; // which of them
   BlockRealize realize;
   Store update;
+  Accumulation combined; // of the update
   Store init;
   Buffer partial;
   size_t axis;
 };
-
-/// `X[…] = X[…] op value` in the update: gives the value.
-static Expr combinedValue(const Store& update, BinaryOp& op) {
-  auto* b = update->value.as<BinaryNode>();
-  if (!b || (b->op != BinaryOp::kAdd && b->op != BinaryOp::kMul && b->op != BinaryOp::kMin &&
-             b->op != BinaryOp::kMax))
-    return nullptr;
-  op = b->op;
-  auto own = [&](const Expr& e) {
-    auto* l = e.as<LoadNode>();
-    return l && l->buffer->data == update->buffer->data &&
-           std::ranges::equal(l->indices.raw(), update->indices.raw(),
-                              [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
-  };
-  if (own(b->a) && !usesVar(b->b, update->buffer->data)) return b->b;
-  if (own(b->b) && !usesVar(b->a, update->buffer->data)) return b->a;
-  return nullptr;
-}
-
-/// Combining the init with itself any number of times changes nothing.
-static bool isNeutral(const Expr& init, BinaryOp op) {
-  if (auto* f = init.as<FloatImmNode>())
-    return op == BinaryOp::kAdd   ? f->value == 0
-           : op == BinaryOp::kMul ? f->value == 1
-                                  : true; // min, max: idempotent
-  if (auto* i = init.as<IntImmNode>())
-    return op == BinaryOp::kAdd ? i->value == 0 : op == BinaryOp::kMul ? i->value == 1 : true;
-  return op == BinaryOp::kMin || op == BinaryOp::kMax;
-}
 
 /// Each place of the partial results is initialised: the condition holds for the first iteration of the other
 /// reduction loops.
@@ -164,15 +136,15 @@ static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
   for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
   auto* update = block->body.as<StoreNode>();
   auto* init = block->init.as<StoreNode>();
-  BinaryOp op = BinaryOp::kAdd;
-  if (!update || !init || update->predicate || init->predicate || !block->allocs.empty() ||
-      !block->matches.empty() || init->buffer->data != update->buffer->data ||
-      !combinedValue(Store(update), op))
+  auto combined = update ? accumulationOf(*update) : std::nullopt;
+  if (!combined || !init || update->predicate || init->predicate || !block->allocs.empty() ||
+      !block->matches.empty() || init->buffer->data != update->buffer->data)
     return illegal(quoted(*block) + " is not a plain sum, product, minimum or maximum");
-  if (!isNeutral(init->value, op))
+  if (!isIdempotent(init->value, combined->op))
     return illegal("the initial value of " + quoted(*block) +
                    " is not neutral: it would be counted several times");
   plan.update = Store(update);
+  plan.combined = *combined;
   plan.init = Store(init);
   BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
   int64_t rank = int64_t(update->buffer->rank()) + 1;
@@ -228,10 +200,9 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
       axes[block->iters[v]->var] = substitute(plan.realize->values[v], byLoop);
   Array<Expr> at;
   for (const Expr& e : withIndex(plan.update->indices, plan.axis, place)) at.push_back(substitute(e, axes));
-  BinaryOp op = BinaryOp::kAdd;
-  Expr value = freshen(substitute(combinedValue(plan.update, op), axes));
+  Expr value = freshen(substitute(plan.combined.value, axes));
   rf->init = store(plan.partial, plan.init->value, at);
-  rf->body = store(plan.partial, binary(op, load(plan.partial, at), value), at);
+  rf->body = store(plan.partial, binary(plan.combined.op, load(plan.partial, at), value), at);
   rf->origin = block->origin;
   Stmt nest = make<const BlockRealizeNode>(values, plan.realize->predicate, withDetectedAccess(Block(rf)));
   for (size_t i = plan.loops.size(); i-- > 0;) {
@@ -273,11 +244,10 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   out->iters.push_back(
       make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
   values.push_back(loopVar);
-  BinaryOp op = BinaryOp::kAdd;
-  (void)combinedValue(plan.update, op);
   out->init = plan.init;
   Expr part = load(plan.partial, withIndex(plan.update->indices, plan.axis, place));
-  out->body = store(plan.update->buffer, binary(op, load(plan.update->buffer, plan.update->indices), part),
+  out->body = store(plan.update->buffer,
+                    binary(plan.combined.op, load(plan.update->buffer, plan.update->indices), part),
                     plan.update->indices);
   std::vector<Expr> conditions;
   for (const Expr& c : conjuncts(plan.realize->predicate)) {

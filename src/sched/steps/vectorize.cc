@@ -1,4 +1,5 @@
 #include "ir/structural.h"
+#include "loop/reduction.h"
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
@@ -62,15 +63,7 @@ static bool reducesByLanes(const For& loop) {
       bound |= r->block->iters[i]->type == IterType::kReduce && usesVar(r->values[i], loop->var);
     if (!bound) continue;
     auto* store = r->block->body.as<StoreNode>();
-    auto* value = store ? store->value.as<BinaryNode>() : nullptr;
-    bool op = value && (value->op == BinaryOp::kAdd || value->op == BinaryOp::kMul ||
-                        value->op == BinaryOp::kMin || value->op == BinaryOp::kMax);
-    auto own = [&](const Expr& e) {
-      auto* l = e.as<LoadNode>();
-      return l && l->buffer->data == store->buffer->data &&
-             same(list(Array<NodeRef>(l->indices)), list(Array<NodeRef>(store->indices)));
-    };
-    ok &= op && !r->block->init && (own(value->a) || own(value->b));
+    ok &= store && !r->block->init && accumulationOf(*store);
   }
   return ok;
 }

@@ -1,0 +1,57 @@
+#include "loop/reduction.h"
+
+#include "ir/structural.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bevel {
+
+std::optional<Intrin> laneReduction(BinaryOp op) {
+  switch (op) {
+  case BinaryOp::kAdd:
+    return Intrin::kVectorReduceAdd;
+  case BinaryOp::kMul:
+    return Intrin::kVectorReduceMul;
+  case BinaryOp::kMin:
+    return Intrin::kVectorReduceMin;
+  case BinaryOp::kMax:
+    return Intrin::kVectorReduceMax;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Accumulation> accumulationOf(const StoreNode& update) {
+  const auto* b = update.value.as<BinaryNode>();
+  if (!b || !laneReduction(b->op)) return std::nullopt;
+  auto own = [&](const Expr& e) {
+    const auto* l = e.as<LoadNode>();
+    return l && !l->predicate && l->buffer->data == update.buffer->data &&
+           std::ranges::equal(l->indices.raw(), update.indices.raw(),
+                              [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
+  };
+  bool first = own(b->a);
+  if (!first && !own(b->b)) return std::nullopt;
+  const Expr& value = first ? b->b : b->a;
+  if (usesVar(value, update.buffer->data)) return std::nullopt;
+  return Accumulation{b->op, value};
+}
+
+Expr neutralElement(BinaryOp op, DType t) {
+  bool least = op == BinaryOp::kMax;
+  if (op == BinaryOp::kAdd || op == BinaryOp::kMul) return constant(t, op == BinaryOp::kMul);
+  if (t.isFloat()) return constantFloat(t, least ? -INFINITY : INFINITY);
+  if (!least && t.isUInt() && t.bits == 64) return nullptr;
+  return constant(t, least ? minValue(t.scalar()) : maxValue(t.scalar()));
+}
+
+bool isIdempotent(const Expr& value, BinaryOp op) {
+  if (op == BinaryOp::kMin || op == BinaryOp::kMax) return true;
+  double neutral = op == BinaryOp::kMul ? 1 : 0;
+  if (const auto* f = value.as<FloatImmNode>()) return f->value == neutral;
+  const auto* i = value.as<IntImmNode>();
+  return i && double(i->value) == neutral;
+}
+
+} // namespace bevel

@@ -1,0 +1,30 @@
+// Updates that combine one element with values in any order: what rfactor, vectorised reductions and their
+// legality rest on.
+#pragma once
+
+#include "ir/build.h"
+
+#include <optional>
+
+namespace bevel {
+
+/// `B[i] = op(B[i], value)` or `B[i] = op(value, B[i])`, where op is a sum, product, minimum or maximum and
+/// the value does not read B. The load of B[i] has no predicate; the store may.
+struct Accumulation {
+  BinaryOp op;
+  Expr value;
+};
+std::optional<Accumulation> accumulationOf(const StoreNode& update);
+
+/// The intrinsic that combines the lanes of a vector; nothing for operators that an accumulation may not
+/// have.
+std::optional<Intrin> laneReduction(BinaryOp op);
+
+/// Combining it with any value of the type gives that value. Not for 64-bit unsigned minima: their neutral
+/// element is no constant of the IR (null).
+Expr neutralElement(BinaryOp op, DType t);
+/// Combining the value any number of times is the same as once: neutral elements, and all values of minima
+/// and maxima.
+bool isIdempotent(const Expr& value, BinaryOp op);
+
+} // namespace bevel
