@@ -6,14 +6,21 @@
 
 namespace bevel {
 
-/// A buffer like `source`, named `<name>_<scope>`, in another storage scope.
-Buffer cacheBuffer(const Buffer& source, const std::string& scope);
-/// Loops that copy a region (over variables visible there) from one buffer to the other of the same shape, in
-/// a block of that name.
-Stmt copyNest(const Buffer& from, const Buffer& to, const Array<Range>& region, const std::string& block);
-/// The statement with all uses of a buffer inside the named blocks replaced.
-Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const Buffer& from,
-               const Buffer& to);
+struct CachePlan {
+  Path scope; // to the scope's realization
+  Buffer buffer, cache;
+  std::vector<std::string> users; // blocks that use the cache instead
+  Var around;                     // the loop whose body gets the copy; null: the scope's body
+  size_t position = 0;            // in that body
+  Stmt copy;
+  std::string name; // of the copying block
+};
+/// Without users and copy.
+Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope);
+/// The copy of a region from one of the plan's buffers to the other.
+void planCopy(const Schedule& sch, CachePlan& plan, bool toCache, const Array<Range>& region);
+BlockRV applyCache(Schedule& sch, CachePlan&& plan);
+
 /// The names of the given blocks; all must be readers of the buffer in the scope. All readers when none are
 /// given.
 Result<std::vector<std::string>> consumerNames(const Schedule& sch, const ScopeInfo& info,

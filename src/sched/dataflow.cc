@@ -255,6 +255,11 @@ bool coversDomain(const ScopeBlock& block, Analyzer& analyzer) {
   return coversDomain(block.realize, block.loops, analyzer);
 }
 
+Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer) {
+  if (coversDomain(block, analyzer)) return {};
+  return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
+}
+
 Status checkMovable(const Path& block, const Path& loop) {
   BEVEL_TRY(BlockRealize blockScope, scopeOf(block));
   BEVEL_TRY(BlockRealize loopScope, scopeOf(loop));
@@ -317,6 +322,13 @@ Stmt insertInto(const Stmt& body, size_t position, const Stmt& s) {
   std::vector<Stmt> items = itemsOf(body);
   items.insert(items.begin() + ptrdiff_t(std::min(position, items.size())), s);
   return seq(items);
+}
+
+Stmt insertUnder(const Stmt& root, const Var& var, size_t position, const Stmt& s) {
+  Path at = findLoop(root, var);
+  auto loop = mutableCopy(loopAt(at));
+  loop->body = insertInto(loop->body, position, s);
+  return replaceAt(at, Stmt(loop));
 }
 
 } // namespace bevel

@@ -35,6 +35,7 @@ Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool prese
 
 /// True when the executed instances of the block provably are all values of its axes.
 bool coversDomain(const ScopeBlock& block, Analyzer& analyzer);
+Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer);
 /// The same for one block and the loops around it in its scope, with outer loops as symbols.
 bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer);
 
@@ -61,6 +62,8 @@ Status checkStableInputs(const ScopeInfo& info, int block);
 
 /// Inserts a statement into a loop's or block's body before item `position` of its sequence.
 Stmt insertInto(const Stmt& body, size_t position, const Stmt& s);
+/// The root with the statement inserted into the body of a loop of it.
+Stmt insertUnder(const Stmt& root, const Var& loop, size_t position, const Stmt& s);
 /// The items of a body.
 std::vector<Stmt> itemsOf(const Stmt& body);
 

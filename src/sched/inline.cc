@@ -1,6 +1,7 @@
 #include "sched/inline.h"
 
 #include "ir/structural.h"
+#include "loop/dependence.h"
 #include "loop/regions.h"
 
 #include <algorithm>
@@ -14,6 +15,17 @@ Result<Store> singleStore(const BlockNode& block) {
   for (const Expr& i : store->indices)
     if (i->dtype.isVector()) return illegal("block " + block.name + " stores vectors");
   return Store(store);
+}
+
+Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& analyzer) {
+  BEVEL_TRY(BlockSite site, siteOf(sch, block));
+  BEVEL_CHECK(checkCompleteBlock(site.info, site.self));
+  BEVEL_TRY(Store store, singleStore(*site.block()));
+  if (effectOf(store) > Effect::kReads)
+    return illegal(quoted(*site.block()) + " has effects that must happen once");
+  bindContext(sch, site.path, analyzer);
+  BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
+  return Inlinable{std::move(site), std::move(store)};
 }
 
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block) {

@@ -2,12 +2,19 @@
 // expressions.
 #pragma once
 
-#include "sched/scope.h"
+#include "sched/dataflow.h"
 
 namespace bevel {
 
 /// The store that is all of the block's body. Fails when the block does more.
 Result<Store> singleStore(const BlockNode& block);
+/// A whole block that is one store, has no effects that must happen once, and provably runs for all values of
+/// its axes. The analyzer knows all around it afterwards.
+struct Inlinable {
+  BlockSite site;
+  Store store;
+};
+Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& analyzer);
 /// For each index, the spatial axis that it is, or -1 for the minimum of an axis-free dimension; fails unless
 /// all axes of more than one value occur exactly once.
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block);

@@ -70,8 +70,7 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   BEVEL_TRY(std::vector<int> axisOf, indexAxes(store->indices, *block));
   Analyzer analyzer;
   bindShapeDims(f, analyzer);
-  if (!coversDomain(source, analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  BEVEL_CHECK(checkCoversDomain(source, analyzer));
   auto out = mutableCopy(block);
   out->iters = {};
   VarMap newAxes, oldAxes;

@@ -138,6 +138,12 @@ BlockRV Schedule::addBlock(std::string name) {
   return BlockRV(int32_t(entries_.size() - 1));
 }
 
+std::vector<BlockRV> Schedule::addBlocks(std::vector<std::string> names) {
+  std::vector<BlockRV> out;
+  for (std::string& name : names) out.push_back(addBlock(std::move(name)));
+  return out;
+}
+
 LoopRV Schedule::addLoop(Var var) {
   entries_.push_back({RVKind::kLoop, current_, std::move(var), 0});
   return LoopRV(int32_t(entries_.size() - 1));

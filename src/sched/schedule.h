@@ -60,6 +60,7 @@ public:
 
   // For steps (sched/steps/).
   BlockRV addBlock(std::string name);
+  std::vector<BlockRV> addBlocks(std::vector<std::string> names);
   LoopRV addLoop(Var var);
   ExprRV addValue(int64_t value);
   /// Replaces the program of the function worked on.

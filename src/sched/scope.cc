@@ -61,6 +61,11 @@ void bindLoops(const Path& path, Analyzer& analyzer) {
   }
 }
 
+void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer) {
+  bindShapeDims(sch.func(), analyzer);
+  bindLoops(path, analyzer);
+}
+
 namespace {
 
 void collectBlocks(const Stmt& s, std::vector<For>& loops, std::vector<ScopeBlock>& out) {
@@ -92,6 +97,14 @@ int ScopeInfo::indexOf(std::string_view block) const {
   for (size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i].name() == block) return int(i);
   return -1;
+}
+
+Result<BlockSite> siteOf(const Schedule& sch, BlockRV block) {
+  BEVEL_TRY(Path path, locate(sch, block));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  ScopeInfo info(scope);
+  int self = info.indexOf(realizeAt(path)->block->name);
+  return BlockSite{std::move(path), std::move(info), self};
 }
 
 bool reads(const BlockNode& block, const Var& data) {
@@ -162,6 +175,12 @@ std::vector<int> ScopeInfo::consumers(int block) const {
   return related(*this, block, false);
 }
 
+std::vector<std::string> ScopeInfo::names(const std::vector<int>& which) const {
+  std::vector<std::string> out;
+  for (int i : which) out.push_back(blocks[size_t(i)].name());
+  return out;
+}
+
 bool hasReduceAxes(const BlockNode& block) {
   return std::ranges::any_of(
       block.iters.raw(), [](const NodeRef& iv) { return iv.as<IterVarNode>()->type != IterType::kSpatial; });
@@ -212,6 +231,11 @@ Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {
 bool isParameter(const PrimFunc& f, const Buffer& buffer) {
   return std::ranges::any_of(f->buffers.raw(),
                              [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
+}
+
+Status checkNoParameter(const PrimFunc& f, const Buffer& buffer) {
+  if (!isParameter(f, buffer)) return {};
+  return illegal("buffer " + buffer->name + " is a parameter of the function");
 }
 
 std::string quoted(const BlockNode& block) {

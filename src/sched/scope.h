@@ -38,6 +38,8 @@ void bindShapeDims(const PrimFunc& f, Analyzer& analyzer);
 /// Knows the ranges of all loops on the path (outer scopes included).
 void bindLoops(const Path& path, Analyzer& analyzer);
 void bindLoop(const For& loop, Analyzer& analyzer);
+/// Both: all that is known where the path's target stands.
+void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer);
 
 /// A block directly under a scope.
 struct ScopeBlock {
@@ -59,7 +61,19 @@ public:
   /// Blocks whose results this one reads / that read its results, in program order, without itself.
   std::vector<int> producers(int block) const;
   std::vector<int> consumers(int block) const;
+  std::vector<std::string> names(const std::vector<int>& blocks) const;
 };
+
+/// A block and the scope it stands in: what a step about a block looks up first. Fails for the root block.
+struct BlockSite {
+  Path path; // to the block
+  ScopeInfo info;
+  int self; // the block's index there
+  const ScopeBlock& inScope() const { return info.blocks[size_t(self)]; }
+  const Block& block() const { return inScope().realize->block; }
+  Path scopePath() const { return path.upTo(size_t(path.scope())); }
+};
+Result<BlockSite> siteOf(const Schedule& sch, BlockRV block);
 
 bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
 bool writes(const BlockNode& block, const Var& data);
@@ -76,6 +90,7 @@ bool hasReduceAxes(const BlockNode& block);
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg);
 /// True for buffers that the caller of the function sees.
 bool isParameter(const PrimFunc& f, const Buffer& buffer);
+Status checkNoParameter(const PrimFunc& f, const Buffer& buffer);
 
 /// The block's name for messages.
 std::string quoted(const BlockNode& block);

@@ -44,20 +44,10 @@ struct CacheRead {
               OUT(result))
 };
 
-struct CacheReadPlan {
-  Path scope; // to the scope's realization
-  Buffer buffer, cache;
-  std::vector<std::string> consumers;
-  Var around;      // the loop whose body gets the copy; null: the scope's body
-  size_t position; // in that body
-  Stmt copy;
-  std::string name;
-};
-
 /// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop
 /// that also holds a writer.
 static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
-                        const std::vector<int>& consumers, CacheReadPlan& plan, Stmt& body) {
+                        const std::vector<int>& consumers, CachePlan& plan, Stmt& body) {
   const ScopeBlock& first = info.blocks[size_t(consumers.front())];
   size_t depth = 0;
   for (int w : writers)
@@ -81,14 +71,14 @@ static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
 }
 
 /// What the consumers under the body read of the buffer, kept inside of it.
-static Array<Range> consumedRegion(const Stmt& body, const CacheReadPlan& plan, Analyzer& analyzer) {
+static Array<Range> consumedRegion(const Stmt& body, const CachePlan& plan, Analyzer& analyzer) {
   BufferRegion region;
   std::vector<Stmt> items = itemsOf(body);
   Stmt rest = seq(std::vector<Stmt>(items.begin() + ptrdiff_t(plan.position), items.end()));
   // Blocks that keep reading the buffer itself do not count.
   Stmt only = mapLeaves(rest, [&](const Stmt& leaf) -> Stmt {
     auto* r = leaf.as<BlockRealizeNode>();
-    bool counts = r && std::ranges::find(plan.consumers, r->block->name) != plan.consumers.end();
+    bool counts = r && std::ranges::find(plan.users, r->block->name) != plan.users.end();
     return counts ? leaf : seq({});
   });
   region = touchedRegion(only, plan.buffer->data, false, analyzer);
@@ -103,17 +93,13 @@ static Array<Range> consumedRegion(const Stmt& body, const CacheReadPlan& plan, 
   return out;
 }
 
-static Result<CacheReadPlan> check(const Schedule& sch, const CacheRead& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
-  CacheReadPlan plan;
-  plan.scope = path.upTo(size_t(path.scope()));
-  BEVEL_TRY(plan.buffer, bufferOf(*realizeAt(path)->block, readBuffer(s.readBufferIndex)));
-  ScopeInfo info(scope);
-  BEVEL_TRY(plan.consumers, consumerNames(sch, info, s.consumerBlocks, plan.buffer));
+static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
+  BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
+  BEVEL_TRY(CachePlan plan, beginCache(site, readBuffer(s.readBufferIndex), s.storageScope));
+  const ScopeInfo& info = site.info;
+  BEVEL_TRY(plan.users, consumerNames(sch, info, s.consumerBlocks, plan.buffer));
   std::vector<int> consumers, writers = info.writers(plan.buffer->data);
-  for (const std::string& name : plan.consumers) consumers.push_back(info.indexOf(name));
+  for (const std::string& name : plan.users) consumers.push_back(info.indexOf(name));
   std::ranges::sort(consumers);
   for (int w : writers)
     if (w >= consumers.front())
@@ -124,27 +110,12 @@ static Result<CacheReadPlan> check(const Schedule& sch, const CacheRead& s) {
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
   for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
-  plan.cache = cacheBuffer(plan.buffer, s.storageScope);
-  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
-  plan.copy = copyNest(plan.buffer, plan.cache, consumedRegion(body, plan, analyzer), plan.name);
+  planCopy(sch, plan, true, consumedRegion(body, plan, analyzer));
   return plan;
 }
 
-static void apply(Schedule& sch, CacheRead& s, CacheReadPlan&& plan) {
-  auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
-  auto block = mutableCopy(realize->block);
-  block->body = useBuffer(block->body, plan.consumers, plan.buffer, plan.cache);
-  if (!plan.around) {
-    block->body = insertInto(block->body, plan.position, plan.copy);
-  } else {
-    Path at = findLoop(block->body, plan.around);
-    auto loop = mutableCopy(loopAt(at));
-    loop->body = insertInto(loop->body, plan.position, plan.copy);
-    block->body = replaceAt(at, Stmt(loop));
-  }
-  realize->block = Block(block);
-  setBody(sch, replaceAt(plan.scope, Stmt(realize)));
-  s.result = sch.addBlock(plan.name);
+static void apply(Schedule& sch, CacheRead& s, CachePlan&& plan) {
+  s.result = applyCache(sch, std::move(plan));
 }
 
 STEP_INFO(CacheRead, "cache_read", kDoc)

@@ -44,20 +44,10 @@ struct CacheWrite {
               OUT(result))
 };
 
-struct CacheWritePlan {
-  Path scope; // to the scope's realization
-  Buffer buffer, cache;
-  std::vector<std::string> users; // the block and the chosen consumers
-  size_t position;                // in the scope's body
-  Stmt copy;
-  std::string name;
-};
-
 /// Exactly the region that the block writes: its axes' domains, where each dimension is one axis or a
 /// constant.
 static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer& buffer, Analyzer& analyzer) {
-  if (!coversDomain(block, analyzer))
-    return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
+  BEVEL_CHECK(checkCoversDomain(block, analyzer));
   Array<Range> out;
   int seen = 0;
   for (const BufferRegion& w : block.block().writes) {
@@ -86,22 +76,17 @@ static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer&
   return out;
 }
 
-static Result<CacheWritePlan> check(const Schedule& sch, const CacheWrite& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
-  CacheWritePlan plan;
-  plan.scope = path.upTo(size_t(path.scope()));
-  const BlockRealize realize = realizeAt(path);
-  BEVEL_TRY(plan.buffer, bufferOf(*realize->block, writeBuffer(s.writeBufferIndex)));
-  ScopeInfo info(scope);
-  int self = info.indexOf(realize->block->name);
+static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
+  BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
+  BEVEL_TRY(CachePlan plan, beginCache(site, writeBuffer(s.writeBufferIndex), s.storageScope));
+  const ScopeInfo& info = site.info;
+  int self = site.self;
   BEVEL_CHECK(checkCompleteOrReduction(info, self));
   if (!s.consumerBlocks.empty()) {
     BEVEL_TRY(plan.users, consumerNames(sch, info, s.consumerBlocks, plan.buffer));
   }
-  plan.users.push_back(realize->block->name);
-  const ScopeBlock& block = info.blocks[size_t(self)];
+  const ScopeBlock& block = site.inScope();
+  plan.users.push_back(block.name());
   for (int r : info.readers(plan.buffer->data)) {
     const ScopeBlock& reader = info.blocks[size_t(r)];
     if (std::ranges::find(plan.users, reader.name()) != plan.users.end()) continue;
@@ -115,20 +100,12 @@ static Result<CacheWritePlan> check(const Schedule& sch, const CacheWrite& s) {
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
   BEVEL_TRY(Array<Range> region, writtenRegion(block, plan.buffer, analyzer));
-  plan.cache = cacheBuffer(plan.buffer, s.storageScope);
-  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
-  plan.copy = copyNest(plan.cache, plan.buffer, region, plan.name);
+  planCopy(sch, plan, false, region);
   return plan;
 }
 
-static void apply(Schedule& sch, CacheWrite& s, CacheWritePlan&& plan) {
-  auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
-  auto block = mutableCopy(realize->block);
-  block->body =
-      insertInto(useBuffer(block->body, plan.users, plan.buffer, plan.cache), plan.position, plan.copy);
-  realize->block = Block(block);
-  setBody(sch, replaceAt(plan.scope, Stmt(realize)));
-  s.result = sch.addBlock(plan.name);
+static void apply(Schedule& sch, CacheWrite& s, CachePlan&& plan) {
+  s.result = applyCache(sch, std::move(plan));
 }
 
 STEP_INFO(CacheWrite, "cache_write", kDoc)

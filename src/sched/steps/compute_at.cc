@@ -1,4 +1,4 @@
-#include "sched/dataflow.h"
+#include "sched/move.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
@@ -54,80 +54,36 @@ struct ComputeAt {
   STEP_FIELDS(ComputeAt, IN(block), IN(loop), OPTION(preserveUnitLoops), OPTION(index))
 };
 
-struct ComputeAtPlan {
-  Path path; // to the block
-  Var loop;
-  Stmt nest;
-  size_t position; // in the loop's body
-};
-
-/// Between the producers under the loop and the first consumer.
-static Result<size_t> findPosition(const ScopeInfo& info, int block, const For& loop, int64_t index) {
-  std::vector<Stmt> items = itemsOf(loop->body);
-  auto itemOf = [&](const std::string& name) {
-    for (size_t i = 0; i < items.size(); ++i)
-      if (findBlock(items[i], name).target) return int64_t(i);
-    return int64_t(-1);
-  };
-  int64_t first = 0, last = int64_t(items.size());
-  for (int p : info.producers(block)) first = std::max(first, itemOf(info.blocks[size_t(p)].name()) + 1);
-  for (int c : info.consumers(block))
-    if (int64_t at = itemOf(info.blocks[size_t(c)].name()); at >= 0) last = std::min(last, at);
-  if (first > last) return illegal("a producer comes after a consumer under " + quoted(loop));
-  if (index == -1) return size_t(last);
-  if (index == -2) return size_t(first);
-  if (index < first || index > last)
-    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " +
-                   std::to_string(last));
-  return size_t(index);
-}
-
-static Result<ComputeAtPlan> check(const Schedule& sch, const ComputeAt& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(Path loopPath, locate(sch, s.loop));
-  BEVEL_CHECK(checkMovable(path, loopPath));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  const For loop = loopAt(loopPath);
-  const Block block = realizeAt(path)->block;
-  ScopeInfo info(scope);
-  int self = info.indexOf(block->name);
-  BEVEL_CHECK(checkCompleteOrReduction(info, self));
+static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
+  Analyzer analyzer;
+  BEVEL_TRY(Move move, moveOf(sch, s.block, s.loop, analyzer));
+  const ScopeInfo& info = move.site.info;
+  const Block& block = move.site.block();
+  int self = move.site.self;
   BEVEL_CHECK(checkStableInputs(info, self));
   std::vector<int> consumers = info.consumers(self);
-  if (consumers.empty()) return illegal(quoted(*block) + " has no consumer under " + quoted(loop));
+  if (consumers.empty()) return illegal(quoted(*block) + " has no consumer under " + quoted(move.loop));
   for (int c : consumers) {
-    if (!isUnder(info.blocks[size_t(c)], loop->var))
-      return illegal("block " + info.blocks[size_t(c)].name() + ", which reads its result, is not under " +
-                     quoted(loop));
-    if (c < self)
-      return illegal("block " + info.blocks[size_t(c)].name() + " reads its result before it is written");
+    const ScopeBlock& consumer = info.blocks[size_t(c)];
+    if (!isUnder(consumer, move.loop->var))
+      return illegal("block " + consumer.name() + ", which reads its result, is not under " +
+                     quoted(move.loop));
+    if (c < self) return illegal("block " + consumer.name() + " reads its result before it is written");
   }
-  Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
-  bindLoops(path, analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
-  bindLoops(loopPath, analyzer);
-  bindLoop(loop, analyzer);
   std::vector<BufferRegion> regions;
   for (const BufferRegion& w : block->writes) {
     if (isParameter(sch.func(), w->buffer))
       return illegal("buffer " + w->buffer->name +
                      " is a parameter of the function: all of it must be computed");
-    if (BufferRegion r = touchedRegion(loop->body, w->buffer->data, false, analyzer)) regions.push_back(r);
+    if (BufferRegion r = touchedRegion(move.loop->body, w->buffer->data, false, analyzer))
+      regions.push_back(r);
   }
-  ComputeAtPlan plan{path, loop->var,
-                     makeNest(block, solveAxes(block, regions, true, analyzer), s.preserveUnitLoops), 0};
-  BEVEL_TRY(plan.position, findPosition(info, self, loop, s.index));
-  return plan;
+  Stmt nest = makeNest(block, solveAxes(block, regions, true, analyzer), s.preserveUnitLoops);
+  return planMove(move, std::move(nest), s.index);
 }
 
-static void apply(Schedule& sch, ComputeAt&, ComputeAtPlan&& plan) {
-  Stmt root = withoutBlock(plan.path);
-  Path at = findLoop(root, plan.loop);
-  auto loop = mutableCopy(loopAt(at));
-  loop->body = insertInto(loop->body, plan.position, plan.nest);
-  setBody(sch, replaceAt(at, Stmt(loop)));
+static void apply(Schedule& sch, ComputeAt&, MovePlan&& plan) {
+  applyMove(sch, std::move(plan));
 }
 
 STEP_INFO(ComputeAt, "compute_at", kDoc)

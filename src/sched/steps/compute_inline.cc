@@ -1,10 +1,6 @@
 #include "ir/structural.h"
-#include "loop/dependence.h"
-#include "sched/dataflow.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
-
-#include <algorithm>
 
 namespace bevel::steps {
 
@@ -49,27 +45,18 @@ struct InlinePlan {
 };
 
 static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  ScopeInfo info(scope);
-  const Block block = realizeAt(path)->block;
-  int self = info.indexOf(block->name);
-  BEVEL_CHECK(checkCompleteBlock(info, self));
-  BEVEL_TRY(Store store, singleStore(*block));
-  const Buffer& x = store->buffer;
-  if (isParameter(sch.func(), x)) return illegal("buffer " + x->name + " is a parameter of the function");
-  if (effectOf(store) > Effect::kReads) return illegal(quoted(*block) + " has effects that must happen once");
-  InlinePlan plan{path, store, {}};
-  BEVEL_TRY(plan.axisOf, indexAxes(store->indices, *block));
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
-  bindLoops(path, analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
-  BEVEL_CHECK(checkStableInputs(info, self));
-  for (int c : info.consumers(self)) {
+  BEVEL_TRY(Inlinable self, inlinableOf(sch, s.block, analyzer));
+  const ScopeInfo& info = self.site.info;
+  const Buffer& x = self.store->buffer;
+  BEVEL_CHECK(checkNoParameter(sch.func(), x));
+  InlinePlan plan{self.site.path, self.store, {}};
+  BEVEL_TRY(plan.axisOf, indexAxes(self.store->indices, *self.site.block()));
+  BEVEL_CHECK(checkStableInputs(info, self.site.self));
+  for (int c : info.consumers(self.site.self)) {
     const ScopeBlock& consumer = info.blocks[size_t(c)];
-    if (c < self) return illegal("block " + consumer.name() + " reads its result before it is written");
+    if (c < self.site.self)
+      return illegal("block " + consumer.name() + " reads its result before it is written");
     BEVEL_CHECK(checkPlainReads(consumer.realize, x));
   }
   return plan;

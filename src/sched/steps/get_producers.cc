@@ -35,17 +35,12 @@ struct GetProducers {
 };
 
 static Result<std::vector<std::string>> check(const Schedule& sch, const GetProducers& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  ScopeInfo info(scope);
-  std::vector<std::string> names;
-  for (int i : info.producers(info.indexOf(realizeAt(path)->block->name)))
-    names.push_back(info.blocks[size_t(i)].name());
-  return names;
+  BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
+  return site.info.names(site.info.producers(site.self));
 }
 
 static void apply(Schedule& sch, GetProducers& s, std::vector<std::string>&& names) {
-  for (std::string& name : names) s.results.push_back(sch.addBlock(std::move(name)));
+  s.results = sch.addBlocks(std::move(names));
 }
 
 STEP_INFO(GetProducers, "get_producers", kDoc)

@@ -1,7 +1,7 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/structural.h"
-#include "sched/dataflow.h"
+#include "sched/move.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
@@ -59,16 +59,8 @@ struct ReverseComputeAt {
   STEP_FIELDS(ReverseComputeAt, IN(block), IN(loop), OPTION(preserveUnitLoops), OPTION(index))
 };
 
-struct ReversePlan {
-  Path path; // to the block
-  Var loop;
-  Stmt nest;
-  size_t position; // in the loop's body
-};
-
 /// What the checks share.
 struct Context {
-  const PrimFunc& func;
   const ScopeInfo& info;
   int self;
   const For& loop;
@@ -128,8 +120,7 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
                      quoted(c.loop));
     if (w > c.self)
       return illegal("block " + writer.name() + " writes buffer " + x->name + " after it is read");
-    if (!coversDomain(writer, c.analyzer))
-      return illegal("not all values of the axes of block " + writer.name() + " are provably executed");
+    BEVEL_CHECK(checkCoversDomain(writer, c.analyzer));
     for (const BufferRegion& region : writer.block().writes) {
       if (region->buffer->data != x->data) continue;
       for (size_t d = 0; d < region->region.size(); ++d) {
@@ -235,72 +226,37 @@ static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
   return {};
 }
 
-/// After the last producer, before the first consumer.
-static Result<size_t> findPosition(const Context& c, int64_t index) {
-  std::vector<Stmt> items = itemsOf(c.loop->body);
-  auto itemOf = [&](int block) {
-    for (size_t i = 0; i < items.size(); ++i)
-      if (findBlock(items[i], c.info.blocks[size_t(block)].name()).target) return int64_t(i);
-    return int64_t(-1);
-  };
-  int64_t first = 0, last = int64_t(items.size());
-  for (int p : c.info.producers(c.self)) first = std::max(first, itemOf(p) + 1);
-  if (index == -1) return size_t(last);
-  if (index == -2) return size_t(first);
-  if (index < first || index > last)
-    return illegal("index " + std::to_string(index) + " is not between " + std::to_string(first) + " and " +
-                   std::to_string(last));
-  return size_t(index);
-}
-
-static Result<ReversePlan> check(const Schedule& sch, const ReverseComputeAt& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(Path loopPath, locate(sch, s.loop));
-  BEVEL_CHECK(checkMovable(path, loopPath));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  const For loop = loopAt(loopPath);
-  const Block block = realizeAt(path)->block;
-  ScopeInfo info(scope);
+static Result<MovePlan> check(const Schedule& sch, const ReverseComputeAt& s) {
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
-  bindLoops(path, analyzer);
-  bindLoops(loopPath, analyzer);
-  bindLoop(loop, analyzer);
-  Context c{sch.func(), info, info.indexOf(block->name), loop, analyzer};
-  BEVEL_CHECK(checkCompleteOrReduction(info, c.self));
-  if (!coversDomain(c.block(), analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  BEVEL_TRY(Move move, moveOf(sch, s.block, s.loop, analyzer));
+  const Block& block = move.site.block();
+  Context c{move.site.info, move.site.self, move.loop, analyzer};
   std::vector<IntSet> sets(block->iters.size());
   std::vector<bool> constrained(block->iters.size(), false);
   std::vector<Var> inputs;
   for (const BufferRegion& r : block->reads) {
-    auto writers = info.writers(r->buffer->data);
+    auto writers = c.info.writers(r->buffer->data);
     bool under = std::ranges::any_of(
-        writers, [&](int w) { return w != c.self && isUnder(info.blocks[size_t(w)], loop->var); });
+        writers, [&](int w) { return w != c.self && isUnder(c.info.blocks[size_t(w)], c.loop->var); });
     if (!under) continue;
     if (std::ranges::find(inputs, r->buffer->data) == inputs.end()) inputs.push_back(r->buffer->data);
     BEVEL_CHECK(constrain(c, r, sets, constrained));
   }
-  if (inputs.empty()) return illegal(quoted(*block) + " reads nothing that is written under " + quoted(loop));
-  BEVEL_CHECK(checkPartialInputs(c, inputs, loopPath.loops()));
-  BEVEL_CHECK(checkMove(c, loopPath.loops()));
+  if (inputs.empty())
+    return illegal(quoted(*block) + " reads nothing that is written under " + quoted(c.loop));
+  BEVEL_CHECK(checkPartialInputs(c, inputs, move.loopPath.loops()));
+  BEVEL_CHECK(checkMove(c, move.loopPath.loops()));
   std::vector<AxisRange> axes;
   for (size_t i = 0; i < sets.size(); ++i) {
     const IterVar& iv = block->iters[i];
     axes.push_back(constrained[i] && sets[i].bounded() ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer)
                                                        : wholeAxis(iv));
   }
-  ReversePlan plan{path, loop->var, makeNest(block, axes, s.preserveUnitLoops), 0};
-  BEVEL_TRY(plan.position, findPosition(c, s.index));
-  return plan;
+  return planMove(move, makeNest(block, axes, s.preserveUnitLoops), s.index);
 }
 
-static void apply(Schedule& sch, ReverseComputeAt&, ReversePlan&& plan) {
-  Stmt root = withoutBlock(plan.path);
-  Path at = findLoop(root, plan.loop);
-  auto loop = mutableCopy(loopAt(at));
-  loop->body = insertInto(loop->body, plan.position, plan.nest);
-  setBody(sch, replaceAt(at, Stmt(loop)));
+static void apply(Schedule& sch, ReverseComputeAt&, MovePlan&& plan) {
+  applyMove(sch, std::move(plan));
 }
 
 STEP_INFO(ReverseComputeAt, "reverse_compute_at", kDoc)

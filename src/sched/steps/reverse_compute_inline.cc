@@ -1,7 +1,5 @@
 #include "ir/structural.h"
-#include "loop/dependence.h"
 #include "loop/regions.h"
-#include "sched/dataflow.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
 
@@ -132,62 +130,58 @@ static Stmt throughConsumer(const Store& store, const Buffer& between, const Exp
   return Stmt(out);
 }
 
-static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseComputeInline& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  ScopeInfo info(scope);
-  const Block block = realizeAt(path)->block;
-  int self = info.indexOf(block->name);
-  BEVEL_CHECK(checkCompleteBlock(info, self));
-  BEVEL_TRY(Store store, singleStore(*block));
-  ReverseInlinePlan plan{path, "", nullptr, nullptr, nullptr};
-  BEVEL_TRY(int producer, soleProducer(info, self, plan.between));
-  const ScopeBlock& source = info.blocks[size_t(producer)];
-  plan.producer = source.name();
-  if (isParameter(sch.func(), plan.between))
-    return illegal("buffer " + plan.between->name + " is a parameter of the function");
-  BEVEL_CHECK(checkCompleteBlock(info, producer));
-  BEVEL_TRY(Store sourceStore, singleStore(source.block()));
-  if (effectOf(store) > Effect::kReads) return illegal(quoted(*block) + " has effects that must happen once");
-  BEVEL_CHECK(checkPlainReads(realizeAt(path), plan.between));
-  BEVEL_TRY(Array<Expr> indices, readIndices(*block, store, plan.between));
-  BEVEL_TRY(std::vector<int> axisOf, indexAxes(indices, *block));
-  BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceStore->indices, source.block()));
-  BEVEL_CHECK(checkBetween(info, producer, self));
-  Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
-  bindLoops(path, analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
-  if (!coversDomain(source, analyzer))
-    return illegal("not all values of the axes of block " + source.name() + " are provably executed");
-
-  VarMap map; // the consumer's axes by the producer's
-  plan.condition = boolImm(true);
-  for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min;
-  for (const IterVar& iv : source.block().iters) analyzer.bind(iv->var, iv->domain);
+/// The consumer's axes by the producer's, and where the consumer has instances.
+static Result<VarMap> axesByProducer(const BlockNode& block, const Array<Expr>& indices,
+                                     const BlockNode& source, const Array<Expr>& sourceIndices,
+                                     Analyzer& analyzer, Expr& condition) {
+  BEVEL_TRY(std::vector<int> axisOf, indexAxes(indices, block));
+  BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceIndices, source));
+  VarMap map;
+  condition = boolImm(true);
+  for (const IterVar& iv : block.iters) map[iv->var] = iv->domain->min;
+  for (const IterVar& iv : source.iters) analyzer.bind(iv->var, iv->domain);
   for (size_t d = 0; d < axisOf.size(); ++d) {
-    Expr at = sourceStore->indices[d];
+    Expr at = sourceIndices[d];
     if (axisOf[d] < 0) {
-      plan.condition = logicalAnd(plan.condition, analyzer.simplify(eq(at, indices[d])));
+      condition = logicalAnd(condition, analyzer.simplify(eq(at, indices[d])));
       continue;
     }
-    const IterVar& iv = block->iters[size_t(axisOf[d])];
+    const IterVar& iv = block.iters[size_t(axisOf[d])];
     at = castTo(iv->var->dtype, at);
     map[iv->var] = at;
     Expr inside = logicalAnd(at >= iv->domain->min, at < iv->domain->min + iv->domain->extent);
     for (const Expr& c : conjuncts(inside))
-      if (!analyzer.prove(c)) plan.condition = logicalAnd(plan.condition, c);
+      if (!analyzer.prove(c)) condition = logicalAnd(condition, c);
     // The producer must reach every instance of the consumer.
-    const Range produced = sourceAxes[d] >= 0 ? source.block().iters[size_t(sourceAxes[d])]->domain
-                                              : range(sourceStore->indices[d], constant(at->dtype, 1));
+    const Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
+                                              : range(sourceIndices[d], constant(at->dtype, 1));
     if (!analyzer.prove(produced->min <= iv->domain->min) ||
         !analyzer.prove(iv->domain->min + iv->domain->extent <= produced->min + produced->extent))
-      return illegal("block " + source.name() + " does not provably write all that " + quoted(*block) +
-                     " reads");
+      return illegal(quoted(source) + " does not provably write all that " + quoted(block) + " reads");
   }
-  plan.body =
-      throughConsumer(cast<StoreNode>(substitute(NodeRef(store), map)), plan.between, sourceStore->value);
+  return map;
+}
+
+static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseComputeInline& s) {
+  Analyzer analyzer;
+  BEVEL_TRY(Inlinable self, inlinableOf(sch, s.block, analyzer));
+  const ScopeInfo& info = self.site.info;
+  const Block& block = self.site.block();
+  ReverseInlinePlan plan{self.site.path, "", nullptr, nullptr, nullptr};
+  BEVEL_TRY(int producer, soleProducer(info, self.site.self, plan.between));
+  const ScopeBlock& source = info.blocks[size_t(producer)];
+  plan.producer = source.name();
+  BEVEL_CHECK(checkNoParameter(sch.func(), plan.between));
+  BEVEL_CHECK(checkCompleteBlock(info, producer));
+  BEVEL_TRY(Store sourceStore, singleStore(source.block()));
+  BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, plan.between));
+  BEVEL_TRY(Array<Expr> indices, readIndices(*block, self.store, plan.between));
+  BEVEL_CHECK(checkBetween(info, producer, self.site.self));
+  BEVEL_CHECK(checkCoversDomain(source, analyzer));
+  BEVEL_TRY(VarMap map,
+            axesByProducer(*block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));
+  plan.body = throughConsumer(cast<StoreNode>(substitute(NodeRef(self.store), map)), plan.between,
+                              sourceStore->value);
   return plan;
 }
 

@@ -52,22 +52,17 @@ static Result<IterType> axisType(const BlockNode& block, const IndexMap& map, co
 }
 
 static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLayout& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  ScopeInfo info(scope);
-  const BlockRealize realize = realizeAt(path);
-  const Block block = realize->block;
-  int self = info.indexOf(block->name);
-  BEVEL_CHECK(checkCompleteOrReduction(info, self));
+  BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
+  const Block& block = site.block();
+  BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
   if (s.indexMap.initial.size() != block->iters.size())
     return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " axes, " +
                                        quoted(*block) + " has " + std::to_string(block->iters.size()));
   BlockLayoutPlan plan;
-  BEVEL_TRY(plan.path, soleNest(path));
+  BEVEL_TRY(plan.path, soleNest(site.path));
   Analyzer analyzer;
   bindShapeDims(sch.func(), analyzer);
-  if (!coversDomain(info.blocks[size_t(self)], analyzer))
-    return illegal("not all values of the axes of " + quoted(*block) + " are provably executed");
+  BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
   DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype;
   IndexMap map = retyped(s.indexMap, dtype);
   Array<Range> box;
