@@ -142,7 +142,21 @@ static Block initBlock(const Block& block, const std::string& name, VarMap& axes
   init->annotations = block->annotations;
   for (const BufferRegion& w : block->writes) init->writes.push_back(substitute(w, axes));
   init->origin = block->origin;
-  return withDetectedAccess(Block(init));
+  bool reads = false;
+  walk(init->body, [&](const NodeRef& n) { return reads |= n.is<LoadNode>() || n.is<CallNode>(), !reads; });
+  return reads ? withDetectedAccess(Block(init)) : Block(init);
+}
+
+/// What a block with init writes, it reads as soon as the init is elsewhere.
+static Array<BufferRegion> readsOfUpdate(const BlockNode& block) {
+  Array<BufferRegion> out = block.writes;
+  for (const BufferRegion& r : block.reads) {
+    bool own = std::ranges::any_of(block.writes.raw(), [&](const NodeRef& w) {
+      return w.as<BufferRegionNode>()->buffer->data == r->buffer->data;
+    });
+    if (!own) out.push_back(r);
+  }
+  return out;
 }
 
 static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
@@ -171,7 +185,8 @@ static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
   update->name = updateName;
   update->init = nullptr;
   auto newRealize = mutableCopy(realize);
-  newRealize->block = withDetectedAccess(Block(update));
+  update->reads = readsOfUpdate(*block);
+  newRealize->block = Block(update);
   Stmt loop = Stmt(newRealize);
   for (size_t i = plan.path.ancestors.size(); i-- > plan.at;)
     loop = withChild(plan.path.ancestors[i].node, plan.path.ancestors[i].slot, loop);
