@@ -11,6 +11,7 @@
 #include "loop/passes/passes.h"
 #include "loop/te.h"
 #include "tests/loop/lower_support.h"
+#include "tests/loop/lowered_programs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 #include "tests/loop/lower_support.h"
 
-#include "arith/analyzer.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "ir/verify.h"
 #include "loop/interpreter.h"
 #include "loop/lower.h"
+#include "tests/loop/lowered_programs.h"
 
 #include <algorithm>
 #include <cstring>
@@ -67,38 +67,6 @@ PrimFunc setScope(const PrimFunc& f, const std::string& name, const std::string&
   auto copy = mutableCopy(f);
   copy->body = replaceBuffers(f->body, map);
   return copy;
-}
-
-std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f,
-                                             const std::vector<std::pair<std::string, int64_t>>& dims) {
-  std::vector<Ref<TensorObject>> out;
-  uint64_t state = 12345;
-  for (const Buffer& b : f->buffers) {
-    if (!b) continue;
-    std::vector<int64_t> shape;
-    for (const Expr& d : b->shape) {
-      VarMap values;
-      walk(d, [&](const NodeRef& n) {
-        const auto* v = n.as<VarNode>();
-        for (const auto& [name, value] : dims)
-          if (v && v->name == name) values[Var(v)] = constant(v->dtype, value);
-        return true;
-      });
-      auto c = asConst(Analyzer().simplify(substitute(d, values)));
-      shape.push_back(c.value_or(0));
-    }
-    auto t = TensorObject::zeros(b->dtype, shape);
-    for (int64_t i = 0; i < t->size(); ++i) {
-      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-      int64_t value = int64_t(state >> 60) - 4;
-      if (b->dtype.isFloat())
-        t->setDouble(i, double(value));
-      else
-        t->setInt(i, value);
-    }
-    out.push_back(t);
-  }
-  return out;
 }
 
 Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,

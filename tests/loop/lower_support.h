@@ -16,10 +16,6 @@ PrimFunc setLoopKind(const PrimFunc& f, const std::string& name, ForKind kind);
 /// Buffers of that name get the scope.
 PrimFunc setScope(const PrimFunc& f, const std::string& buffer, const std::string& scope);
 
-/// Tensors for the parameters: filled with small integers from a fixed sequence. `dims`: values of symbolic
-/// dimensions by name.
-std::vector<Ref<TensorObject>> makeArguments(const PrimFunc& f,
-                                             const std::vector<std::pair<std::string, int64_t>>& dims = {});
 /// Interprets f on copies of the arguments; the tensors after the run.
 Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,
                                                const std::vector<Ref<TensorObject>>& arguments);
