@@ -44,6 +44,20 @@ TEST(Trace, RecordsDecisionsAndReplaysOthers) {
   EXPECT_TRUE(bad.trace().steps.empty());
 }
 
+TEST(Trace, BlockLayoutThatJoinsAxes) {
+  PrimFunc f = matmul(4, 128, 5);
+  Schedule sch = scheduleOf(f);
+  ASSERT_OK(runScript(sch, R"(b = sch.get_sblock(name="C")
+sch.transform_block_layout(block=b, index_map=lambda i, j, k: (i * 128 + j, k))
+)"));
+  EXPECT_EQ(difference(f, sch.func()), "");
+  auto again = Trace::parse(sch.trace().str());
+  ASSERT_TRUE(again.has_value()) << again.error().str();
+  Schedule replayed = scheduleOf(f);
+  ASSERT_OK(again->applyTo(replayed));
+  EXPECT_TRUE(structuralEqual(replayed.func(), sch.func()));
+}
+
 TEST(Trace, SameSeedSameDecisions) {
   auto trace = Trace::parse(kScript);
   PrimFunc f = matmul(64, 6, 5);
