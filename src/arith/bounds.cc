@@ -237,7 +237,7 @@ ConstBound AnalyzerState::computeBound(const Expr& e) {
 ConstBound AnalyzerState::bound(const Expr& e) {
   if (e->kind == Kind::kIntImm) return computeBound(e);
   if (!e->dtype.isInteger() && !e->dtype.isBool()) return {};
-  CacheEntry& s = slot(bounds_, e);
+  CacheEntry& s = bounds_.slot(e);
   if (s.key == e && s.epoch == epoch_) return s.bound;
   ConstBound b = computeBound(e);
   auto use = [&](const std::vector<Fact>& facts) {
@@ -248,8 +248,7 @@ ConstBound AnalyzerState::bound(const Expr& e) {
   use(assumed_);
   b = sane(b);
   if (b.min > b.max) b = {b.min, b.min}; // contradictory knowledge: nothing runs here
-  CacheEntry& again = slot(bounds_, e);  // computing may have reused the entry
-  again.key = e;
+  CacheEntry& again = bounds_.store(e);  // computing may have reused the entry
   again.epoch = epoch_;
   again.bound = b;
   return b;

@@ -13,15 +13,24 @@ namespace bevel {
 
 using namespace arith;
 
-AnalyzerState::CacheEntry& AnalyzerState::slot(std::vector<CacheEntry>& cache, const Expr& e) {
-  if (cache.empty()) cache.resize(kCacheSize);
-  auto key = reinterpret_cast<uintptr_t>(e.get());
-  return cache[hashMix(key) % kCacheSize];
+AnalyzerState::CacheEntry& AnalyzerState::Cache::slot(const Expr& e) {
+  if (entries.empty()) entries.resize(32);
+  return entries[hashMix(reinterpret_cast<uintptr_t>(e.get())) % entries.size()];
+}
+
+AnalyzerState::CacheEntry& AnalyzerState::Cache::store(const Expr& e) {
+  if (++stores == 2 * entries.size() && entries.size() < 512) {
+    entries.clear();
+    entries.resize(512);
+  }
+  CacheEntry& entry = slot(e);
+  entry.key = e;
+  return entry;
 }
 
 Expr AnalyzerState::simplify(const Expr& e) {
   if (e->kind == Kind::kIntImm) return e;
-  if (CacheEntry& s = slot(simplified_, e); s.key == e && s.epoch == epoch_) return s.value;
+  if (CacheEntry& s = simplified_.slot(e); s.key == e && s.epoch == epoch_) return s.value;
   bool outer = effects_;
   effects_ = hasEffects(e);
   Expr result = visit(e);
@@ -40,14 +49,13 @@ Expr AnalyzerState::visit(const Expr& e) {
   default:
     break;
   }
-  CacheEntry& s = slot(simplified_, e);
+  CacheEntry& s = simplified_.slot(e);
   if (s.key == e && s.epoch == epoch_) return s.value;
   uint64_t start = epoch_;
   Expr result = effects_ && hasEffects(e) ? visitChildren(e) : dispatch(e);
   if (result != e && identicalExpr(result, e)) result = e;
   if (start != epoch_) return result; // knowledge was scoped meanwhile: do not mix
-  CacheEntry& again = slot(simplified_, e);
-  again.key = e;
+  CacheEntry& again = simplified_.store(e);
   again.value = result;
   again.epoch = epoch_;
   return result;

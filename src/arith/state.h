@@ -144,13 +144,18 @@ private:
     uint64_t epoch = 0;
     ConstBound bound;
   };
-  static constexpr size_t kCacheSize = 512;
-  CacheEntry& slot(std::vector<CacheEntry>& cache, const Expr& e);
+  /// Direct-mapped by identity; small until it is used much, for most analyzers live for a few questions.
+  struct Cache {
+    std::vector<CacheEntry> entries;
+    size_t stores = 0;
+    CacheEntry& slot(const Expr& e);
+    CacheEntry& store(const Expr& e); // to be filled
+  };
 
   std::unordered_map<Var, VarInfo, RefHash> vars_;
-  std::vector<Fact> facts_;                     // from bindings
-  std::vector<Fact> assumed_;                   // a stack
-  std::vector<CacheEntry> simplified_, bounds_; // direct-mapped by identity, filled lazily
+  std::vector<Fact> facts_;   // from bindings
+  std::vector<Fact> assumed_; // a stack
+  Cache simplified_, bounds_;
   uint64_t epoch_ = 1;
   int budget_ = 0; // steps left of the proof search in progress
   bool proving_ = false;

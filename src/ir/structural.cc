@@ -4,6 +4,7 @@
 #include "ir/build.h"
 
 #include <algorithm>
+#include <array>
 
 namespace bevel {
 namespace {
@@ -107,12 +108,33 @@ void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f
 
 namespace {
 
+// The nodes met so far. A node with one reference is met once; few are shared in a small walk.
+class Seen {
+public:
+  bool insert(const NodeRef& n) {
+    if (n->unique()) return true;
+    if (!many_.empty()) return many_.insert(n.get()).second;
+    if (std::find(few_.begin(), few_.begin() + count_, n.get()) != few_.begin() + count_) return false;
+    if (count_ == few_.size()) {
+      many_.insert(few_.begin(), few_.end());
+      return many_.insert(n.get()).second;
+    }
+    few_[count_++] = n.get();
+    return true;
+  }
+
+private:
+  std::array<const Node*, 24> few_;
+  size_t count_ = 0;
+  std::unordered_set<const Node*> many_;
+};
+
 struct Walker {
   FunctionRef<bool(const NodeRef&)> pre;
   FunctionRef<void(const NodeRef&)> post;
-  std::unordered_set<const Node*> seen;
+  Seen seen = {};
   void visit(const NodeRef& n) {
-    if (!seen.insert(n.get()).second) return;
+    if (!seen.insert(n)) return;
     if (!pre(n)) return;
     forEachChild(n, [&](const NodeRef& child, Role) { visit(child); });
     post(n);
@@ -122,11 +144,11 @@ struct Walker {
 } // namespace
 
 void walk(const NodeRef& root, FunctionRef<bool(const NodeRef&)> f) {
-  if (root) Walker{f, [](const NodeRef&) {}, {}}.visit(root);
+  if (root) Walker{f, [](const NodeRef&) {}}.visit(root);
 }
 
 void postWalk(const NodeRef& root, FunctionRef<void(const NodeRef&)> f) {
-  if (root) Walker{[](const NodeRef&) { return true; }, f, {}}.visit(root);
+  if (root) Walker{[](const NodeRef&) { return true; }, f}.visit(root);
 }
 
 NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f) {
@@ -147,10 +169,16 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
       const std::vector<NodeRef>& items = listField(*node, field);
       std::vector<NodeRef> out;
       bool changed = false;
-      for (const NodeRef& child : items) {
+      for (size_t i = 0; i < items.size(); ++i) {
+        const NodeRef& child = items[i];
         NodeRef mapped = child ? f(child) : child;
         if (child && mapped) checkDefinition(child, mapped, field.role, *node);
-        changed |= !(mapped == child);
+        if (!changed && mapped == child) continue;
+        if (!changed) { // the first that differs
+          changed = true;
+          out.reserve(items.size());
+          out.assign(items.begin(), items.begin() + ptrdiff_t(i));
+        }
         if (mapped || !child || !isStmtOrBinding(child)) out.push_back(std::move(mapped));
       }
       if (changed) listField(writable(), field) = std::move(out);
@@ -167,7 +195,7 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
 
 NodeRef Rewriter::operator()(const NodeRef& node) {
   if (!node) return node;
-  if (!memoise) return visit(node);
+  if (!memoise || node->unique()) return visit(node); // met once
   if (auto it = memo_.find(node); it != memo_.end()) return it->second;
   NodeRef out = visit(node);
   memo_.emplace(node, out);
