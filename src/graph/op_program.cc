@@ -1,6 +1,7 @@
 // Operators as tensor programs: placeholders for the tensor arguments, the op's compute, create_prim_func.
 #include "arith/analyzer.h"
 #include "graph/block_builder.h"
+#include "ir/printer.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -9,15 +10,8 @@ namespace bevel {
 
 namespace {
 
-// A name that is a Python identifier: "nn.conv2d" → "nn_conv2d".
-std::string identifier(const std::string& text) {
-  std::string out;
-  for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) ? "f_" + out : out;
-}
-
 std::string placeholderName(const GraphExpr& arg, size_t i) {
-  if (const auto* v = arg.as<GraphVarNode>()) return identifier(v->name);
+  if (const auto* v = arg.as<GraphVarNode>()) return toIdentifier(v->name, "p");
   return fmt::format("p{}", i);
 }
 
@@ -93,7 +87,7 @@ Result<OpProgram> programOf(const GraphCall& call) {
 
 Result<GraphCall> BlockBuilder::callTir(const GraphCall& call, const std::string& name) {
   BEVEL_TRY(Traced traced, traceOp(call));
-  GlobalVar f = addFunction(traced.program.function, identifier(name.empty() ? call->opName() : name));
+  GlobalVar f = addFunction(traced.program.function, toIdentifier(name.empty() ? call->opName() : name, "f"));
   auto result = mutableCopy(tirCall(f, traced.program, resultTypes(call, traced.results)));
   result->origin = call->origin;
   return GraphCall(result);
@@ -107,7 +101,7 @@ Result<GraphVar> BlockBuilder::emitTe(FunctionRef<Result<TeTensors>(const TeTens
     leaves.push_back(std::move(leaf));
   }
   BEVEL_TRY(Traced traced, trace(f, leaves));
-  GlobalVar program = addFunction(traced.program.function, identifier(name));
+  GlobalVar program = addFunction(traced.program.function, toIdentifier(name, "f"));
   return emit(tirCall(program, traced.program, traced.results));
 }
 

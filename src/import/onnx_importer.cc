@@ -1,15 +1,16 @@
 // Imports a graph: inputs to parameters, initialisers to constants, nodes in order to bindings.
 //
 // 1. Operators that have no converter are collected over the whole model, subgraphs and functions included,
-// and refused in
-//    one error. 2. Nodes are converted in order; one that fails poisons its results, and nodes that need
-//    those are skipped, so one run lists all faults. 3. Bindings are grouped into dataflow blocks behind the
-//    import (graph/dataflow.h).
+//    and refused in one error.
+// 2. Nodes are converted in order; one that fails poisons its results, and nodes that need those are skipped,
+//    so one run lists all faults.
+// 3. Bindings are grouped into dataflow blocks behind the import (graph/dataflow.h).
 #include "import/onnx_importer.h"
 
 #include "arith/analyzer.h"
 #include "base/stack.h"
 #include "graph/dataflow.h"
+#include "ir/printer.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -17,15 +18,10 @@
 
 namespace bevel::onnx {
 
-std::string identifier(const std::string& text, const std::string& otherwise) {
-  std::string out;
-  for (char c : text.substr(0, 200)) {
-    bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out += ok ? c : '_';
-  }
-  while (!out.empty() && out[0] == '_') out.erase(0, 1);
-  if (out.empty()) return otherwise;
-  return out[0] >= '0' && out[0] <= '9' ? otherwise + "_" + out : out;
+std::string identifier(std::string_view text, std::string_view otherwise) {
+  size_t first = 0; // "/layer/Conv" without its slash
+  while (first < text.size() && !std::isalnum(static_cast<unsigned char>(text[first]))) ++first;
+  return toIdentifier(text.substr(first, 200), otherwise);
 }
 
 Origin Importer::originOf(const std::string& node) const {

@@ -89,7 +89,7 @@ private:
   bool maySplit_ = false, splitRequested_ = false;
 };
 
-/// A name that is an identifier of the notation.
-std::string identifier(const std::string& text, const std::string& otherwise);
+/// An ONNX name as an identifier of the notation, of limited length.
+std::string identifier(std::string_view text, std::string_view otherwise);
 
 } // namespace bevel::onnx

@@ -20,14 +20,6 @@ bool isNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-std::string identifierOf(std::string_view hint) {
-  std::string name;
-  for (char c : hint) name += isNameByte(c) ? c : '_';
-  if (name.empty()) name = "v";
-  if (name[0] >= '0' && name[0] <= '9') name = "v" + name;
-  return isIdentifier(name) ? name : name + "_";
-}
-
 template <class F> std::string shortest(F value) {
   char buffer[64];
   auto [end, ec] = std::to_chars(buffer, buffer + sizeof buffer, value);
@@ -44,6 +36,14 @@ bool isIdentifier(std::string_view text) {
   for (std::string_view word : kReserved)
     if (text == word) return false;
   return true;
+}
+
+std::string toIdentifier(std::string_view text, std::string_view otherwise) {
+  std::string name;
+  for (char c : text) name += isNameByte(c) ? c : '_';
+  if (name.empty()) return std::string(otherwise);
+  if (name[0] >= '0' && name[0] <= '9') name = std::string(otherwise) + "_" + name;
+  return isIdentifier(name) ? name : name + "_";
 }
 
 std::string floatText(double value, DType dtype) {
@@ -111,7 +111,7 @@ const std::string& NameScopes::defineGlobal(const Object* object, std::string_vi
 const std::string& NameScopes::defineIn(size_t frame, const Object* object, std::string_view hint) {
   if (auto it = names_.find(object); it != names_.end())
     return it->second; // bound twice: the verifier's matter
-  std::string base = identifierOf(hint), name = base;
+  std::string base = toIdentifier(hint, "v"), name = base;
   for (int i = 1; used_.contains(name); ++i) name = base + "_" + std::to_string(i);
   used_.insert(name);
   frames_[frame].push_back(object);

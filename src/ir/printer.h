@@ -40,5 +40,8 @@ std::string floatText(double value, DType dtype);
 std::string quoted(std::string_view text);
 /// True for a name that Python and this notation let a variable have.
 bool isIdentifier(std::string_view text);
+/// The text as such a name: what a name cannot hold becomes an underscore; `otherwise` stands for nothing,
+/// and before a digit.
+std::string toIdentifier(std::string_view text, std::string_view otherwise);
 
 } // namespace bevel
