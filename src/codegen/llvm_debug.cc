@@ -1,5 +1,8 @@
-// Debug information: gdb and perf show a kernel by its name and ONNX nodes, and its lines are those of the
-// printed program ("<kernel>.bevel").
+// Debug information: gdb and perf show a kernel by its name and ONNX nodes, the code of each node of a fused
+// kernel as inlined into it, and lines of the printed program ("<kernel>.bevel").
+//
+//   #0  /layer1/Mul () at scale.bevel:6
+//   #1  scale [/layer1/Mul] () at scale.bevel:1
 #include "codegen/llvm_emit.h"
 
 #include "ir/printer.h"
@@ -7,6 +10,13 @@
 #include <algorithm>
 
 namespace bevel::codegen {
+
+static std::string nodesOf(const Origin& origin) {
+  std::string out;
+  if (origin)
+    for (const std::string& n : origin->nodes) out += (out.empty() ? "" : ", ") + n;
+  return out;
+}
 
 /// The line of every node in the text that print() gives for the function.
 void KernelEmitter::numberLines() {
@@ -34,27 +44,37 @@ void KernelEmitter::beginDebug(llvm::Function* f, const std::string& display) {
     module_.addModuleFlag(llvm::Module::Warning, "Dwarf Version", 4);
   }
   std::string name = display;
-  if (f_.origin && !f_.origin->nodes.empty()) {
-    std::string nodes;
-    for (const std::string& n : f_.origin->nodes) nodes += (nodes.empty() ? "" : ", ") + n;
-    name += " [" + nodes + "]";
-  }
-  auto* type = di_->createSubroutineType(di_->getOrCreateTypeArray({}));
-  auto flags = llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized;
-  f->setSubprogram(
-      di_->createFunction(diFile_, name, f->getName(), diFile_, 1, type, 1, llvm::DINode::FlagZero, flags));
+  if (std::string nodes = nodesOf(f_.origin); !nodes.empty()) name += " [" + nodes + "]";
+  f->setSubprogram(describe(name, f->getName()));
 }
 
-/// Instructions made from here on belong to the node's line; nodes without a line keep the last one.
+llvm::DISubprogram* KernelEmitter::describe(const std::string& name, llvm::StringRef symbol) {
+  auto* type = di_->createSubroutineType(di_->getOrCreateTypeArray({}));
+  auto flags = llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized;
+  return di_->createFunction(diFile_, name, symbol, diFile_, 1, type, 1, llvm::DINode::FlagZero, flags);
+}
+
+/// What comes from an ONNX node looks like a function of the node's name that was inlined into the kernel.
+const KernelEmitter::NodeFrame& KernelEmitter::frameOf(const Origin& origin, llvm::DISubprogram* scope) {
+  std::string nodes = nodesOf(origin);
+  auto [it, fresh] = nodeFrames_.try_emplace({scope, nodes});
+  if (fresh) it->second = {describe(nodes, ""), llvm::DILocation::getDistinct(context_, 1, 0, scope)};
+  return it->second;
+}
+
+/// Instructions made from here on belong to the statement's line and nodes; what has no line keeps the last
+/// one.
 void KernelEmitter::locate(const NodeRef& node) {
   llvm::DISubprogram* scope = debug_ && frame_.function ? frame_.function->getSubprogram() : nullptr;
   if (!scope) return;
   auto it = lines_.find(node.object());
   llvm::DebugLoc current = builder_.getCurrentDebugLocation();
-  bool sameScope = current && current->getScope() == scope;
+  bool sameScope = current && current->getInlinedAtScope()->getSubprogram() == scope;
   if (it == lines_.end() && sameScope) return;
   unsigned line = it != lines_.end() ? unsigned(it->second) : 1;
-  builder_.SetCurrentDebugLocation(llvm::DILocation::get(context_, line, 0, scope));
+  bool fromNode = node.is<StmtNode>() && node->origin && !node->origin->nodes.empty();
+  NodeFrame frame = fromNode ? frameOf(node->origin, scope) : NodeFrame{scope, nullptr};
+  builder_.SetCurrentDebugLocation(llvm::DILocation::get(context_, line, 0, frame.callee, frame.call));
 }
 
 } // namespace bevel::codegen

@@ -142,9 +142,15 @@ private:
   static int lanesOf(llvm::Value* v);
 
   // Debug locations
+  struct NodeFrame {
+    llvm::DISubprogram* callee;
+    llvm::DILocation* call;
+  };
   void numberLines();
   void beginDebug(llvm::Function* f, const std::string& display);
   void locate(const NodeRef& node);
+  llvm::DISubprogram* describe(const std::string& name, llvm::StringRef symbol);
+  const NodeFrame& frameOf(const Origin& origin, llvm::DISubprogram* scope);
 
   /// Records the first reason why the kernel cannot be compiled; gives a value so that emission can go on.
   llvm::Value* refuse(const NodeRef& where, std::string message, llvm::Type* type = nullptr);
@@ -188,6 +194,7 @@ private:
   bool debug_ = false;
   std::optional<llvm::DIBuilder> di_;
   llvm::DIFile* diFile_ = nullptr;
+  std::map<std::pair<llvm::DISubprogram*, std::string>, NodeFrame> nodeFrames_;
   std::unordered_map<const Object*, int> lines_; // IR line of each statement in the printed kernel
 };
 
