@@ -1,12 +1,14 @@
 // Which rule schedules a program.
 //
-// 1. Inline what can be. 2. One reduction whose results lie side by side: a register tile. 3. Reductions
-// along rows: one pass.
-// 4. Every block that is left without reduction: contiguous loops, vectors, threads.
-// A rule that fails half way leaves no trace: it works on a copy.
+// 1. Inline what can be.
+// 2. One reduction whose results lie side by side: a register tile.
+// 3. Reductions along rows: one pass.
+// 4. Every block that is left without reduction: contiguous loops, vectors, threads. A rule that fails half
+//    way leaves no trace: it works on a copy.
 #include "autosched/autosched.h"
 
 #include "autosched/rules/rules.h"
+#include "loop/view.h"
 
 #include <algorithm>
 
@@ -36,7 +38,7 @@ template <class Rule> bool attempt(Schedule& sch, DefaultSchedule& out, const ch
 
 bool isPlain(
     const PrimFunc& f) { // programs that users scheduled or wrote with loops of their own stay as they are
-  return !attrInt(f->attrs, "tir.is_scheduled") && !attrInt(f->attrs, "view");
+  return !attrInt(f->attrs, "tir.is_scheduled") && !isView(f);
 }
 
 } // namespace

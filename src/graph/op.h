@@ -5,9 +5,9 @@
 //
 // Conventions of operator calls (GraphCall whose op is an OpRef):
 // - tensors come as args; an absent optional input is the empty tuple R.tuple() (trailing ones may be left
-// out);
+//   out);
 // - target shapes, slice bounds and other run-time integers are ShapeExpr args (values may be negative where
-// the op says);
+//   the op says);
 //   whoever has them in a tensor binds them first: tensor_to_shape, then match_cast to R.Shape([vars]);
 // - everything else is an attribute; an attribute equal to its default may be left out.
 #pragma once
@@ -159,7 +159,6 @@ struct Op {
   std::string packed = "";    // run-time function, for the closed list of data-dependent ops
   bool dataDependent = false; // result shapes depend on values
   bool pure = true;           // false: not removed, merged or reordered
-  bool view = false;          // the result holds the elements of the first input in the same order (reshape)
   GradientFn gradient = nullptr;
   LayoutKind layout = LayoutKind::kOpaque;
   std::vector<OnnxName> onnx = {};

@@ -13,7 +13,6 @@ namespace bevel::ops {
 namespace {
 
 // ---- reshape
-// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> reshapeInfer(const OpCall& call, InferContext& context) {
   Analyzer& an = context.analyzer;
@@ -116,7 +115,6 @@ Result<HostTensors> reshapeEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- expand_dims, squeeze
-// --------------------------------------------------------------------------------------------
 
 Result<Type> expandDimsInfer(const OpCall& call, InferContext&) {
   Ints axes = call.ints("axis");
@@ -183,7 +181,6 @@ Result<TeTensors> squeezeCompute(const OpCall& call, const TeTensors& in) {
 }
 
 // ---- permute_dims
-// ----------------------------------------------------------------------------------------------------
 
 Result<Ints> permutation(const OpCall& call) {
   size_t rank = call.rank(0);
@@ -225,7 +222,6 @@ Result<HostTensors> permuteEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- broadcast_to
-// ----------------------------------------------------------------------------------------------------
 
 Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>&from = call.shape(0), &to = call.values(1);
@@ -252,7 +248,6 @@ Result<HostTensors> broadcastToEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- shapes and tensors
-// ----------------------------------------------------------------------------------------------
 
 Result<Type> shapeToTensorInfer(const OpCall& call, InferContext&) {
   return tensorOf(kInt64, dims({int64_t(call.values(0).size())}));
@@ -285,7 +280,6 @@ void register_shape(OpRegistry& r) {
          .infer = reshapeInfer,
          .compute = reshapeCompute,
          .eval = reshapeEval,
-         .view = true,
          .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)",
                    "float32[0,3] shape(3,0)", "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
   r.add({.name = "expand_dims",

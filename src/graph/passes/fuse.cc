@@ -7,14 +7,14 @@
 // Within one block of bindings, last call first:
 // 1. A call that is in no group starts one as its result.
 // 2. A producer joins when everything that uses it is in the group (so no path leaves the group and comes
-// back), and
+//    back), and
 //    - it is injective, and nothing non-trivial would be computed more often than before; or
 //    - it is a reduction or contraction, the group's only one, and every call between it and the result works
-//    element
-//      by element on its shape.
+//      element by element on its shape.
 // 3. Views join only between two others; at the rim of a group they stay views, which cost nothing.
 // 4. Groups are emitted where their result was.
 #include "arith/analyzer.h"
+#include "graph/block_builder.h"
 #include "graph/passes/fuse_programs.h"
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
@@ -56,8 +56,8 @@ bool isTrivial(const PrimFunc& f) {
 
 class BlockFuser {
 public:
-  BlockFuser(Module& module, const std::unordered_set<const Node*>& usedOutside)
-      : module_(module), usedOutside_(usedOutside) {}
+  BlockFuser(BlockBuilder& programs, const std::unordered_set<const Node*>& usedOutside)
+      : programs_(programs), usedOutside_(usedOutside) {}
 
   Result<BindingBlock> run(const BindingBlock& block) {
     collect(block);
@@ -84,7 +84,7 @@ private:
       const auto* v = b.as<VarBindingNode>();
       const auto* call = v ? v->value.as<GraphCallNode>() : nullptr;
       const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
-      GraphExpr f = g ? module_->find(g->name) : nullptr;
+      GraphExpr f = g ? programs_.module()->find(g->name) : nullptr;
       if (f.is<PrimFuncNode>() && call->typeArgs.size() == 1) {
         CallInfo info;
         info.binding = VarBinding(v);
@@ -249,7 +249,7 @@ private:
     if (plain) return NodeRef(end.binding);
     BEVEL_TRY(FusedProgram fused, fusePrograms(parts));
     PrimFunc f = withAttr(fused.function, "fusion_kind", str(fusionKindName(groupKind(members))));
-    Array<GraphExpr> args = {addProgram(f, name), make<const TupleNode>(fused.inputs)};
+    Array<GraphExpr> args = {programs_.addFunction(f, name), make<const TupleNode>(fused.inputs)};
     if (!fused.extra.empty()) args.push_back(make<const ShapeExprNode>(fused.extra));
     const Type& type = end.binding->value.as<GraphCallNode>()->typeArgs[0];
     auto call = make<GraphCallNode>(make<const OpRefNode>("call_tir"), args, nullptr, Array<Type>{type},
@@ -264,15 +264,7 @@ private:
     return kind;
   }
 
-  GlobalVar addProgram(const PrimFunc& f, const std::string& name) {
-    for (size_t i = 0; i < module_->names.size(); ++i)
-      if (module_->functions[i].is<PrimFuncNode>() && structuralEqual(module_->functions[i], f))
-        return module_->names[i];
-    module_ = withFunction(module_, freshName(module_, name), f);
-    return module_->names.back();
-  }
-
-  Module& module_;
+  BlockBuilder& programs_;
   const std::unordered_set<const Node*>& usedOutside_;
   std::vector<CallInfo> calls_;
   std::unordered_map<NodeRef, int, RefHash> indexOf_;
@@ -280,30 +272,42 @@ private:
   Analyzer analyzer_;
 };
 
-// Variables that a block binds and anything outside the block uses.
-std::unordered_set<const Node*> usesOutside(const Function& f, const BindingBlock& block) {
-  std::unordered_set<const Node*> used;
-  auto note = [&](const NodeRef& root) {
+// Finds the variables that something outside of the block that binds them uses, in one walk.
+class OutsideUses {
+public:
+  std::unordered_set<const Node*> found;
+  void visit(const NodeRef& root) {
     walk(root, [&](const NodeRef& n) {
-      if (n == NodeRef(block)) return false;
-      if (n.is<GraphVarNode>()) used.insert(n.get());
-      return true;
+      if (auto it = home_.find(n.get()); it != home_.end() && !open_.count(it->second)) found.insert(n.get());
+      const auto* block = n.as<BindingBlockNode>();
+      if (block) visitBlock(*block);
+      return !block;
     });
-  };
-  note(f->body);
-  return used;
-}
+  }
+
+private:
+  void visitBlock(const BindingBlockNode& block) {
+    open_.insert(&block);
+    for (const NodeRef& b : block.bindings) {
+      if (const auto* v = b.as<VarBindingNode>()) home_.emplace(v->var.get(), &block);
+      visit(b);
+    }
+    open_.erase(&block);
+  }
+
+  std::unordered_map<const Node*, const Node*> home_; // variable: block
+  std::unordered_set<const Node*> open_;              // blocks around the place of the walk
+};
 
 class FunctionFuser {
 public:
-  FunctionFuser(Module& module, const Function& f) : module_(module), function_(f) {}
+  FunctionFuser(BlockBuilder& programs, const Function& f) : programs_(programs) { uses_.visit(f->body); }
 
   Result<SeqExpr> run(const SeqExpr& seq) {
     auto copy = mutableCopy(seq);
     for (size_t i = 0; i < seq->blocks.size(); ++i) {
       BEVEL_TRY(BindingBlock inner, branches(seq->blocks[i]));
-      auto used = usesOutside(function_, seq->blocks[i]);
-      BEVEL_TRY(BindingBlock fused, BlockFuser(module_, used).run(inner));
+      BEVEL_TRY(BindingBlock fused, BlockFuser(programs_, uses_.found).run(inner));
       copy->blocks.set(i, fused);
     }
     return SeqExpr(copy);
@@ -327,23 +331,23 @@ private:
     return BindingBlock(make<const BindingBlockNode>(out, block->dataflow));
   }
 
-  Module& module_;
-  Function function_;
+  BlockBuilder& programs_;
+  OutsideUses uses_;
 };
 
 } // namespace
 
 Result<Module> fuse(const Module& module) {
-  Module out = module;
+  BlockBuilder programs(module); // finds equal programs by their hash
   for (size_t i = 0; i < module->names.size(); ++i) {
     if (!module->functions[i].is<FunctionNode>()) continue;
     Function f = cast<FunctionNode>(module->functions[i]);
-    BEVEL_TRY(SeqExpr body, FunctionFuser(out, f).run(f->body));
+    BEVEL_TRY(SeqExpr body, FunctionFuser(programs, f).run(f->body));
     auto copy = mutableCopy(f);
     copy->body = body;
-    out = withFunction(out, module->names[i]->name, GraphExpr(copy));
+    programs.updateFunction(module->names[i], Function(copy));
   }
-  return removeDead(out);
+  return removeDead(programs.module());
 }
 
 } // namespace bevel

@@ -1,12 +1,13 @@
 // How a tensor program can be fused, derived from its blocks: what each result element reads.
 //
-// 1. A program with attribute "view" is a view. 2. Blocks with reduction axes make it a reduction, or a
-// contraction where they sum products of two tensors. 3. Otherwise every block must write the element at its
-// axes, in order; the kind is then the weakest of its reads: at all axes in order, at some of them, or
-// anywhere.
+// 1. A program that only gives its input another shape is a view (loop/view.h).
+// 2. Blocks with reduction axes make it a reduction, or a contraction where they sum products of two tensors.
+// 3. Otherwise every block must write the element at its axes, in order; the kind is then the weakest of its
+//    reads: at all axes in order, at some of them, or anywhere.
 #include "graph/passes/passes.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/view.h"
 
 #include <algorithm>
 
@@ -98,7 +99,7 @@ const char* fusionKindName(FusionKind kind) {
 }
 
 FusionKind fusionKindOf(const PrimFunc& f) {
-  if (attrInt(f->attrs, "view")) return FusionKind::kView;
+  if (isView(f)) return FusionKind::kView;
   bool structured = true;
   std::vector<Block> blocks = blocksOf(f, structured);
   if (!structured || blocks.empty()) return FusionKind::kOpaque;

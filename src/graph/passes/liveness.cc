@@ -7,6 +7,7 @@
 
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/view.h"
 
 namespace bevel {
 
@@ -96,8 +97,8 @@ void Liveness::joinCall(const GraphVar& var, const GraphExpr& value) {
   if (!call) return join(var, value); // variable, tuple, field
   if (call->isOp("call_tir")) {
     const auto* g = call->args[0].as<GlobalVarNode>();
-    const auto* f = g ? module_->find(g->name).as<PrimFuncNode>() : nullptr;
-    if (f && attrInt(f->attrs, "view")) join(var, call->args[1]);
+    GraphExpr f = g ? module_->find(g->name) : nullptr;
+    if (f.is<PrimFuncNode>() && isView(cast<PrimFuncNode>(f))) join(var, call->args[1]);
     return;
   }
   bool freshTensor =

@@ -20,8 +20,7 @@ Result<Module> eliminateCommon(const Module& module);
 Result<Module> decompose(const Module& module);
 
 /// Operators to tensor programs: call_tir of the op's compute, or a packed call for the closed list of
-/// data-dependent ops. Calls that only change the shape of a dense tensor keep a tensor program with
-/// attribute "view".
+/// data-dependent ops.
 Result<Module> legalize(const Module& module);
 
 /// The fusion contract (docs/fusion.md): chains and DAGs of injective programs become one program, and join

@@ -1,16 +1,16 @@
 // Explicit memory.
 //
-//   lv = call_tir(add, (x, y))      →     storage = R.memory.alloc_storage(R.shape([1024]))
-//   gv = call_tir(exp, (lv,))             lv = R.memory.alloc_tensor(storage, R.prim_value(0), R.shape([16,
-//   16]), dtype=…) return gv                             _ = cls.add(x, y, lv)
-//                                         gv = R.memory.new_tensor(R.shape([16, 16]), dtype=…)
-//                                         _ = cls.exp(lv, gv)
-//                                         return gv
+//   lv = call_tir(add, (x, y))    →    storage = R.memory.alloc_storage(R.shape([1024]))
+//   gv = call_tir(exp, (lv,))          lv = R.memory.alloc_tensor(storage, 0, R.shape([16, 16]), dtype=…)
+//   return gv                          _ = cls.add(x, y, lv)
+//                                      gv = R.memory.new_tensor(R.shape([16, 16]), dtype=…)
+//                                      _ = cls.exp(lv, gv)
+//                                      return gv
 //
 // 1. Every result of a program that does not escape gets a place in the function's arena
-// (graph/passes/arena.h) for as long as its memory is used (graph/passes/liveness.h). 2. What escapes, and
-// what has a size that is not known when the function starts, is a tensor of its own. 3. Views share the
-// memory of their argument.
+//    (graph/passes/arena.h) for as long as its memory is used (graph/passes/liveness.h).
+// 2. What escapes, and what has a size that is not known when the function starts, is a tensor of its own.
+// 3. Views share the memory of their argument.
 #include "arith/analyzer.h"
 #include "graph/passes/arena.h"
 #include "graph/passes/liveness.h"
@@ -18,6 +18,7 @@
 #include "graph/shape_util.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/view.h"
 
 namespace bevel {
 namespace {
@@ -65,8 +66,8 @@ private:
   }
   bool isView(const GraphCallNode& c) const {
     const auto* g = c.args[0].as<GlobalVarNode>();
-    const auto* f = g ? module_->find(g->name).as<PrimFuncNode>() : nullptr;
-    return f && attrInt(f->attrs, "view");
+    GraphExpr f = g ? module_->find(g->name) : nullptr;
+    return f.is<PrimFuncNode>() && bevel::isView(cast<PrimFuncNode>(f));
   }
 
   Expr bytesOf(const TensorTypeNode& t) {
