@@ -74,6 +74,17 @@ Module withoutFunction(const Module& module, std::string_view name) {
   return copy;
 }
 
+Result<Module> mapFunctions(const Module& module,
+                            FunctionRef<Result<Function>(const Module& soFar, const Function& f)> f) {
+  Module out = module;
+  for (size_t i = 0; i < module->names.size(); ++i) {
+    if (!module->functions[i].is<FunctionNode>()) continue;
+    BEVEL_TRY(Function made, f(out, cast<FunctionNode>(module->functions[i])));
+    out = withFunction(out, module->names[i]->name, made);
+  }
+  return out;
+}
+
 std::string freshName(const Module& module, const std::string& base) {
   std::string name = base;
   for (int i = 1; module->find(name); ++i) name = base + "_" + std::to_string(i);

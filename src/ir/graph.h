@@ -1,6 +1,8 @@
 // Graph functions: values, bindings, calls, and functions of both kinds.
 #pragma once
 
+#include "base/function_ref.h"
+#include "base/result.h"
 #include "ir/stmt.h"
 #include "ir/type.h"
 
@@ -231,6 +233,9 @@ using Module = Ref<const ModuleNode>;
 /// A copy of the module with the function added, or replaced in its place.
 Module withFunction(const Module& module, const std::string& name, GraphExpr function);
 Module withoutFunction(const Module& module, std::string_view name);
+/// The module with each graph function replaced by what f makes of it. f gets the module as changed so far.
+Result<Module> mapFunctions(const Module& module,
+                            FunctionRef<Result<Function>(const Module& soFar, const Function& f)> f);
 /// `base` or base_1, base_2, …: a name that the module does not have.
 std::string freshName(const Module& module, const std::string& base);
 

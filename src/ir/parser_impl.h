@@ -156,6 +156,15 @@ private:
   bool tirReturn();
   void poison(const std::vector<Token>& targets);
   std::vector<Token> assignTargets() const; // of `a, b = …` and `a: T = …`; empty for other statements
+  struct Assignment {
+    std::vector<Token> targets;
+    std::optional<Value> annotation;
+    Token where; // the value
+    Value value; // not ok: reported, and the targets are poisoned
+  };
+  Assignment assignment();
+  Value exprList(); // `x`, or `x, y` as a tuple
+  Value mergeFuncAttr(Args& args);
   bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation,
                    const Token& where);
   bool letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation);

@@ -75,39 +75,20 @@ bool Parser::relaxBind(SeqState& seq, const Token& target, Value value,
 }
 
 bool Parser::relaxAssign(SeqState& seq) {
-  std::vector<Token> targets = assignTargets();
-  for (size_t i = 0; i < 2 * targets.size() - 1; ++i) take();
-  std::optional<Value> annotation;
-  if (accept(":")) {
-    annotation = expr();
-    if (!annotation->ok() || !at("=")) return poison(targets), annotation->ok() && expect("=");
-  }
-  take(); // =
-  targets_.clear();
-  for (const Token& t : targets) targets_.emplace_back(t.text);
-  nextTarget_ = 0;
-  Token where = peek();
-  Value v = expr();
-  if (v.ok() && at(",")) {
-    Value items;
-    items.tag = Value::kTuple;
-    items.items.push_back(std::move(v));
-    bool ok = true;
-    while (ok && accept(",")) items.items.push_back(expr()), ok = items.items.back().ok();
-    v = ok ? std::move(items) : Value();
-  }
-  targets_.clear();
-  bool ok = v.ok();
-  if (ok && targets.size() == 1)
-    ok = relaxBind(seq, targets[0], std::move(v), annotation);
-  else if (ok && v.isSequence()) {
-    if (v.items.size() != targets.size())
-      ok = report(where, "expected " + std::to_string(targets.size()) + " values, found " +
-                             std::to_string(v.items.size()));
+  Assignment a = assignment();
+  if (!a.value.ok()) return false;
+  const std::vector<Token>& targets = a.targets;
+  bool ok = true;
+  if (targets.size() == 1)
+    ok = relaxBind(seq, targets[0], std::move(a.value), a.annotation);
+  else if (a.value.isSequence()) {
+    if (a.value.items.size() != targets.size())
+      ok = report(a.where, "expected " + std::to_string(targets.size()) + " values, found " +
+                               std::to_string(a.value.items.size()));
     for (size_t i = 0; ok && i < targets.size(); ++i)
-      ok = relaxBind(seq, targets[i], v.items[i], std::nullopt);
-  } else if (ok) { // a, b = f(x): the fields of a tuple
-    GraphExpr tuple = graphArg(v, where);
+      ok = relaxBind(seq, targets[i], a.value.items[i], std::nullopt);
+  } else { // a, b = f(x): the fields of a tuple
+    GraphExpr tuple = graphArg(a.value, a.where);
     ok = bool(tuple);
     for (size_t i = 0; ok && i < targets.size(); ++i)
       ok = relaxBind(seq, targets[i], Value::of(make<const TupleGetNode>(tuple, int64_t(i))), std::nullopt);
@@ -130,16 +111,7 @@ bool Parser::relaxSimple(SeqState& seq) {
   if (seq.result) return report(peek(), "this statement follows the return");
   if (at("return")) {
     Token where = take();
-    Value v = expr();
-    if (v.ok() && at(",")) {
-      Value items;
-      items.tag = Value::kTuple;
-      items.items.push_back(std::move(v));
-      bool ok = true;
-      while (ok && accept(",")) items.items.push_back(expr()), ok = items.items.back().ok();
-      v = ok ? std::move(items) : Value();
-    }
-    return relaxReturn(seq, v, where);
+    return relaxReturn(seq, exprList(), where);
   }
   if (!assignTargets().empty()) return relaxAssign(seq);
   Token where = peek();

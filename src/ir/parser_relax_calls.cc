@@ -414,13 +414,7 @@ Value Parser::rMatchCast(Args& args) {
 
 Value Parser::rFuncAttr(Args& args) {
   if (!seq_) return failed(args.at, args.name + " belongs into a graph function");
-  if (!need(args, 0, "attrs")) return Value();
-  Dict d = attrDict(*args.find(0, "attrs"), args.at);
-  if (!d || !finish(args)) return Value();
-  Dict merged = attrs_ ? attrs_ : d;
-  for (size_t i = 0; attrs_ && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
-  attrs_ = merged;
-  return Value::done();
+  return mergeFuncAttr(args);
 }
 
 /// Which variables leave the dataflow block; found ahead of its statements (findOutputs), checked here.

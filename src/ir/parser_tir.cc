@@ -98,6 +98,42 @@ void Parser::poison(const std::vector<Token>& targets) {
   for (const Token& t : targets) bind(std::string(t.text), Value());
 }
 
+Value Parser::exprList() {
+  Value first = expr();
+  if (!first.ok() || !at(",")) return first;
+  Value items;
+  items.tag = Value::kTuple;
+  items.items.push_back(std::move(first));
+  while (accept(",")) {
+    items.items.push_back(expr());
+    if (!items.items.back().ok()) return Value();
+  }
+  return items;
+}
+
+Parser::Assignment Parser::assignment() {
+  Assignment a;
+  a.targets = assignTargets();
+  for (size_t i = 0; i < 2 * a.targets.size() - 1; ++i) take();
+  bool ok = true;
+  if (accept(":")) {
+    a.annotation = expr();
+    ok = a.annotation->ok() && expect("=");
+  } else {
+    take(); // =
+  }
+  a.where = peek();
+  if (ok) {
+    targets_.clear();
+    for (const Token& t : a.targets) targets_.emplace_back(t.text);
+    nextTarget_ = 0;
+    a.value = exprList();
+    targets_.clear();
+  }
+  if (!a.value.ok()) poison(a.targets);
+  return a;
+}
+
 bool Parser::letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation) {
   DType dtype = DType::Void();
   DType pointee;
@@ -143,29 +179,9 @@ bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
 }
 
 bool Parser::tirAssign() {
-  std::vector<Token> targets = assignTargets();
-  for (size_t i = 0; i < 2 * targets.size() - 1; ++i) take();
-  std::optional<Value> annotation;
-  if (accept(":")) {
-    annotation = expr();
-    if (!annotation->ok() || !at("=")) return poison(targets), annotation->ok() && expect("=");
-  }
-  take(); // =
-  targets_.clear();
-  for (const Token& t : targets) targets_.emplace_back(t.text);
-  nextTarget_ = 0;
-  Token where = peek();
-  Value v = expr();
-  if (v.ok() && at(",")) { // a, b = x, y
-    Value items;
-    items.tag = Value::kTuple;
-    items.items.push_back(std::move(v));
-    bool ok = true;
-    while (ok && accept(",")) items.items.push_back(expr()), ok = items.items.back().ok();
-    v = ok ? std::move(items) : Value();
-  }
-  targets_.clear();
-  if (!v.ok() || !bindTargets(targets, std::move(v), annotation, where)) return poison(targets), false;
+  Assignment a = assignment();
+  if (!a.value.ok()) return false;
+  if (!bindTargets(a.targets, std::move(a.value), a.annotation, a.where)) return poison(a.targets), false;
   return true;
 }
 

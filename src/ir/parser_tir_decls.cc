@@ -288,8 +288,8 @@ Value Parser::tBlockAttr(Args& args) {
   return Value::done();
 }
 
-Value Parser::tFuncAttr(Args& args) {
-  if (!frame_ || !frame_->function) return failed(args.at, args.name + " belongs directly into the function");
+/// Later attributes replace earlier ones of the same name.
+Value Parser::mergeFuncAttr(Args& args) {
   if (!need(args, 0, "attrs")) return Value();
   Dict d = attrDict(*args.find(0, "attrs"), args.at);
   if (!d || !finish(args)) return Value();
@@ -297,6 +297,11 @@ Value Parser::tFuncAttr(Args& args) {
   for (size_t i = 0; attrs_ && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
   attrs_ = merged;
   return Value::done();
+}
+
+Value Parser::tFuncAttr(Args& args) {
+  if (!frame_ || !frame_->function) return failed(args.at, args.name + " belongs directly into the function");
+  return mergeFuncAttr(args);
 }
 
 Value Parser::tFuncResult(Args& args) {

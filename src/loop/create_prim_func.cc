@@ -1,8 +1,8 @@
 // Tensor expressions to a tensor program.
 //
-// 1. Order the operations, producers first. 2. Each compute becomes a loop nest around one block; a reduction
-// gets reduce axes and an init. 3. An extern statement becomes an opaque block; a scan, a loop over time
-// around its updates.
+// 1. Order the operations, producers first.
+// 2. Each compute becomes a loop nest around one block; a reduction gets reduce axes and an init.
+// 3. An extern statement becomes an opaque block; a scan, a loop over time around its updates.
 // 4. Tensors that are not arguments become allocations of the root block.
 //
 //   B = compute((n,), A[i] * 2)      →     for i in range(n):
@@ -50,8 +50,8 @@ public:
     root->body = seq(body);
     Stmt realize = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
     realize = replaceBuffers(realize, stateOf_);
-    addScalarParams(params, buffers, realize);
-    if (scalars) *scalars = params.slice(args.size(), params.size());
+    Array<Var> added = addScalarParams(params, buffers, realize);
+    if (scalars) *scalars = added;
     PrimFunc f = make<const PrimFuncNode>(params, buffers, realize, attrs);
     return withDetectedAccess(freshen(f));
   }
@@ -233,24 +233,6 @@ private:
     return blockNest(block, loops, values);
   }
 
-  // Shape variables that stand alone in no parameter's shape are passed as scalars.
-  void addScalarParams(Array<Var>& params, Array<Buffer>& buffers, const Stmt& body) {
-    std::unordered_set<const Node*> bound;
-    for (const Buffer& b : buffers) {
-      bound.insert(b->data.get());
-      for (const Expr& d : b->shape)
-        if (d.is<VarNode>()) bound.insert(d.get());
-    }
-    std::vector<NodeRef> free = freeVars(body);
-    for (const Buffer& b : buffers)
-      for (const NodeRef& v : freeVars(b)) free.push_back(v);
-    for (const NodeRef& v : free) {
-      if (!v.is<VarNode>() || !bound.insert(v.get()).second) continue;
-      params.push_back(cast<VarNode>(v));
-      buffers.push_back(nullptr);
-    }
-  }
-
   std::vector<Operation> order_;
   std::unordered_set<const Object*> seen_, inScan_;
   std::unordered_map<const Object*, std::vector<Operation>> scanBody_;
@@ -259,6 +241,25 @@ private:
 };
 
 } // namespace
+
+Array<Var> addScalarParams(Array<Var>& params, Array<Buffer>& buffers, const Stmt& body) {
+  Array<Var> added;
+  std::unordered_set<const Node*> bound;
+  std::vector<NodeRef> free = freeVars(body);
+  for (const Buffer& b : buffers) {
+    bound.insert(b->data.get());
+    for (const Expr& d : b->shape)
+      if (d.is<VarNode>()) bound.insert(d.get());
+    for (const NodeRef& v : freeVars(b)) free.push_back(v);
+  }
+  for (const NodeRef& v : free) {
+    if (!v.is<VarNode>() || !bound.insert(v.get()).second) continue;
+    added.push_back(cast<VarNode>(v));
+    buffers.push_back(nullptr);
+  }
+  params.append(added);
+  return added;
+}
 
 PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs, Array<Var>* scalars) {
   return Translator().run(args, std::move(attrs), scalars);

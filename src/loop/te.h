@@ -2,8 +2,10 @@
 //
 //   Tensor a = te::placeholder({n, k}, kFloat32, "A"), b = te::placeholder({k, m}, kFloat32, "B");
 //   IterVar r = te::reduceAxis(k, "k");
-//   Tensor c = te::compute({n, m}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) *
-//   b({r->var, i[1]}), {r}); }); PrimFunc f = te::createPrimFunc({a, b, c});
+//   Tensor c = te::compute({n, m}, "C", [&](const Array<Var>& i) {
+//     return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
+//   });
+//   PrimFunc f = te::createPrimFunc({a, b, c});
 #pragma once
 
 #include "base/function_ref.h"
@@ -88,5 +90,7 @@ Expr highest(DType dtype);
 /// parameter's shape binds alone become scalar parameters after the buffers; `scalars` (may be null) gets
 /// those variables as the caller knows them (the function's own are fresh). Block names are made unique.
 PrimFunc createPrimFunc(const std::vector<Tensor>& args, Dict attrs = nullptr, Array<Var>* scalars = nullptr);
+/// Adds those scalar parameters to parameters that are all buffers; gives the variables.
+Array<Var> addScalarParams(Array<Var>& params, Array<Buffer>& buffers, const Stmt& body);
 
 } // namespace bevel::te

@@ -95,13 +95,8 @@ private:
 } // namespace
 
 Result<Module> eliminateCommon(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i) {
-    if (!module->functions[i].is<FunctionNode>()) continue;
-    BEVEL_TRY(Function f, Eliminator(out).mutateFunction(cast<FunctionNode>(module->functions[i])));
-    out = withFunction(out, module->names[i]->name, f);
-  }
-  return out;
+  return mapFunctions(
+      module, [](const Module& soFar, const Function& f) { return Eliminator(soFar).mutateFunction(f); });
 }
 
 } // namespace bevel

@@ -95,13 +95,8 @@ private:
 } // namespace
 
 Result<Module> foldConstants(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i) {
-    if (!module->functions[i].is<FunctionNode>()) continue;
-    BEVEL_TRY(Function f, Folder(out).mutateFunction(cast<FunctionNode>(module->functions[i])));
-    out = withFunction(out, module->names[i]->name, f);
-  }
-  return out;
+  return mapFunctions(module,
+                      [](const Module& soFar, const Function& f) { return Folder(soFar).mutateFunction(f); });
 }
 
 } // namespace bevel

@@ -1,15 +1,17 @@
 // Joining tensor programs.
 //
-// 1. Every program is copied with fresh variables. 2. Its buffers are identified with those of the callers'
-// values: one per graph variable, in the caller's symbolic dimensions. 3. The bodies follow each other in one
-// root block, which allocates what lies between. 4. Dimensions that no parameter's shape states alone become
-// scalar parameters.
+// 1. Every program is copied with fresh variables.
+// 2. Its buffers are identified with those of the callers' values: one per graph variable, in the caller's
+//    symbolic dimensions.
+// 3. The bodies follow each other in one root block, which allocates what lies between.
+// 4. Dimensions that no parameter's shape states alone become scalar parameters.
 #include "graph/passes/fuse_programs.h"
 
 #include "arith/analyzer.h"
 #include "graph/shape_util.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/te.h"
 
 #include <set>
 
@@ -128,14 +130,9 @@ private:
     out.inputs = Array<GraphExpr>(inputs_);
     Array<Var> params;
     Array<Buffer> buffers;
-    std::unordered_set<const Node*> bound;
     auto add = [&](const GraphExpr& value) {
-      Buffer b = buffers_.at(value);
-      params.push_back(b->data);
-      buffers.push_back(b);
-      bound.insert(b->data.get());
-      for (const Expr& d : b->shape)
-        if (d.is<VarNode>()) bound.insert(d.get());
+      buffers.push_back(buffers_.at(value));
+      params.push_back(buffers.back()->data);
     };
     for (const GraphExpr& v : inputs_) add(v);
     add(GraphExpr(calls.back().result));
@@ -143,15 +140,7 @@ private:
     root->allocs = allocs_;
     root->body = seq(body_);
     Stmt realize = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
-    std::vector<NodeRef> free = freeVars(realize);
-    for (const Buffer& b : buffers)
-      for (const NodeRef& v : freeVars(b)) free.push_back(v);
-    for (const NodeRef& v : free) {
-      if (!v.is<VarNode>() || !bound.insert(v.get()).second) continue;
-      params.push_back(cast<VarNode>(v));
-      buffers.push_back(nullptr);
-      out.extra.push_back(cast<VarNode>(v));
-    }
+    for (const Var& v : te::addScalarParams(params, buffers, realize)) out.extra.push_back(v);
     auto f = make<PrimFuncNode>(params, buffers, realize, dict({{"num_outputs", intImm(1)}}));
     f->origin = origin_;
     out.function = freshen(PrimFunc(f));
