@@ -62,14 +62,14 @@ static Status textElement(const bevel_tensor* handle, int64_t index, std::string
 }
 
 int32_t bevel_tensor_string(const bevel_tensor* tensor, int64_t index, const char** data, size_t* size) {
-  std::string* text;
+  std::string* text = nullptr;
   BEVEL_RT_TRY(textElement(tensor, index, &text));
   *data = text->data(), *size = text->size();
   return BEVEL_OK;
 }
 
 int32_t bevel_tensor_set_string(bevel_tensor* tensor, int64_t index, const char* data, size_t size) {
-  std::string* text;
+  std::string* text = nullptr;
   BEVEL_RT_TRY(textElement(tensor, index, &text));
   return guarded([&]() -> Status {
     text->assign(data, size);

@@ -62,7 +62,7 @@ Status Call::list(uint32_t i, List** list) const {
 Status Call::integers(uint32_t first, std::vector<int64_t>* values) const {
   values->clear();
   for (uint32_t i = first; i < count(); ++i) {
-    int64_t value;
+    int64_t value = 0;
     BEVEL_RT_TRY(integer(i, &value));
     values->push_back(value);
   }
