@@ -1,13 +1,11 @@
 // Parsing indices into pieces of iterators, and checking the pieces.
 //
-// 1. Each iterator of extent > 1 is a mark. The simplified index is a sum of terms; a term is an iterator, or
-// a quotient or
-//    remainder of a sum that fuses into one dense mark, times something free of iterators.
-// 2. Pieces fuse when, from the smallest scale up, each scale is the previous scale times the previous
-// extent. Equal sums
-//    give the same mark, so that `f // 8` and `f % 8` are seen to be two pieces of one thing.
+// 1. Each iterator of extent > 1 is a mark. The simplified index is a sum of terms; a term is an iterator, or a
+//    quotient or remainder of a sum that fuses into one dense mark, times something free of iterators.
+// 2. Pieces fuse when, from the smallest scale up, each scale is the previous scale times the previous extent.
+//    Equal sums give the same mark, so that `f // 8` and `f % 8` are seen to be two pieces of one thing.
 // 3. A predicate that bounds a fusible sum gives a mark with the cut extent; it is taken wherever its pieces
-// occur together.
+//    occur together.
 // 4. Pieces of one mark must not overlap; the level says whether they must also be complete.
 #include "arith/iter_parser.h"
 

@@ -6,10 +6,9 @@
 //
 // 1. Terms divisible by the divisor leave the quotient (and vanish from the remainder).
 // 2. For every g > 1 that divides the divisor: what is left is g*X + Y; if Y stays within one multiple of g,
-// only X matters.
-// 3. A constant moves out as far as the remaining dividend provably stays within its dtype.
-// Truncating division becomes floor division where the operands are not negative. The rest is left to the
-// rules.
+//    only X matters.
+// 3. A constant moves out as far as the remaining dividend provably stays within its dtype. Truncating
+//    division becomes floor division where the operands are not negative. The rest is left to the rules.
 #include "arith/state.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 // canonically: terms on the side where they are positive, divided by their common factor, constants on the
 // right.
 //
-//     8*x + y < 16   with 0 <= y < 8     →  x < 2      (kept as it is when y may leave [0, 8): 8*2 - 1 < 16
-//     holds) n + 3 > n + m                      →  m < 3
+//     8*x + y < 16   with 0 <= y < 8     →  x < 2      (kept where y may leave [0, 8): 8*2 - 1 < 16 holds)
+//     n + 3 > n + m                      →  m < 3
 #include "arith/state.h"
 
 namespace bevel {

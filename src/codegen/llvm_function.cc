@@ -1,9 +1,8 @@
 // Emission of a kernel's frame and statements. A parallel loop becomes a task function of its own:
 //
 //   for i in T.parallel(n): body      →      env = {captured values};
-//                                            status = ctx->num_threads == 1 ? task(ctx, env, 0, n)
-//                                                                           : ctx->parallel_for(ctx, task,
-//                                                                           env, n)
+//                                            one thread: status = task(ctx, env, 0, n)
+//                                            otherwise:  status = ctx->parallel_for(ctx, task, env, n)
 //                                            if (status) return status
 #include "codegen/llvm_emit.h"
 

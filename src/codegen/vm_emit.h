@@ -1,14 +1,15 @@
 // Graph functions with explicit memory (planMemory) to the bytecode of the virtual machine.
 //
-//   storage = R.memory.alloc_storage(R.shape([1024]))      →     r2 = vm.alloc_storage(1024)
-//   lv = R.memory.alloc_tensor(storage, 0, R.shape([n, 4]))      r3 = vm.alloc_tensor(r2, 0, float32, slot 0,
-//   4) _ = cls.add(x, y, lv)                                        kernel 0 (r0, r1, r3, slot 0) return lv
-//   return r3
+//   storage = R.memory.alloc_storage(R.shape([1024]))    →    r2 = vm.alloc_storage(1024)
+//   lv = R.memory.alloc_tensor(storage, 0, R.shape([n, 4]))   r3 = vm.alloc_tensor(r2, 0, float32, slot 0, 4)
+//   _ = cls.add(x, y, lv)                                     kernel 0 (r0, r1, r3, slot 0)
+//   return lv                                                 return r3
 //
-// 1. Every graph variable is a register. 2. Every symbolic dimension is a slot of the function's shape heap:
-// parameters and match_casts bind them by vm.match_shape. 3. Other expressions over dimensions get slots of
-// their own; all those that become computable at one point are computed there by one small kernel over the
-// heap.
+// 1. Every graph variable is a register.
+// 2. Every symbolic dimension is a slot of the function's shape heap: parameters and match_casts bind them by
+//    vm.match_shape.
+// 3. Other expressions over dimensions get slots of their own; all those that become computable at one point
+//    are computed there by one small kernel over the heap.
 #pragma once
 
 #include "codegen/llvm.h"

@@ -1,7 +1,8 @@
 // See evaluate_programs.h.
 //
-// 1. Walk the bindings: a call_tir of constants (or of results found before) is work. 2. Lower and compile
-// each program once. 3. Run the work in order and put the results in place of the variables.
+// 1. Walk the bindings: a call_tir of constants (or of results found before) is work.
+// 2. Lower and compile each program once.
+// 3. Run the work in order and put the results in place of the variables.
 #include "driver/evaluate_programs.h"
 
 #include "base/parallel.h"

@@ -1,7 +1,6 @@
 // Parameters become constants:
 //
-//   def main(x, w): … R.matmul(x, w)   with w = 2x2 of ones   →   def main(x): … R.matmul(x, metadata
-//   constant)
+//   def main(x, w): … R.matmul(x, w)    →    def main(x): … R.matmul(x, metadata constant)
 #include "graph/block_builder.h"
 
 #include "arith/analyzer.h"

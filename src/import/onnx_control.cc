@@ -18,7 +18,6 @@ const GraphProto* bodyOf(Node& n, const char* name) {
 }
 
 // ---- If
-// --------------------------------------------------------------------------------------------------------------
 
 Result<SeqExpr> branch(Node& n, const GraphProto& graph) {
   n.builder().beginBranch();
@@ -81,7 +80,6 @@ Result<Values> ifNode(Node& n) {
 }
 
 // ---- Loop and Scan
-// ---------------------------------------------------------------------------------------------------
 
 // One trip of a body with its inputs given.
 Result<Values> trip(Node& n, const GraphProto& body, const Values& inputs) {

@@ -8,7 +8,6 @@ namespace bevel::onnx {
 namespace {
 
 // ---- old broadcasting (before opset 7): attribute axis says where the second operand's axes lie
-// ----------------------
 
 Result<Values> legacyBinary(Node& n) {
   BEVEL_CHECK(n.require(2));
@@ -73,7 +72,6 @@ Result<Values> pow(Node& n) {
 }
 
 // ---- casts
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<DType> namedType(const std::string& name) {
   static const std::map<std::string, int32_t> names = {
@@ -121,7 +119,6 @@ Result<Values> gelu(Node& n) {
 }
 
 // ---- products
-// --------------------------------------------------------------------------------------------------------
 
 Result<Values> gemm(Node& n) {
   BEVEL_CHECK(n.require(2));
@@ -200,7 +197,6 @@ Result<Values> qlinearMatMul(Node& n) { // a, a_scale, a_zero, b, b_scale, b_zer
 }
 
 // ---- quantisation
-// ----------------------------------------------------------------------------------------------------
 
 // A scale or zero point in a form that broadcasts to the data: scalar, one value along `axis`, or blocks
 // along it.
@@ -297,7 +293,6 @@ Result<Values> dynamicQuantize(Node& n) {
 }
 
 // ---- softmax family
-// --------------------------------------------------------------------------------------------------
 
 Result<Values> softmaxOver(Node& n, const char* op) {
   BEVEL_CHECK(n.require(1));

@@ -110,7 +110,6 @@ Result<Values> meanVarianceNorm(Node& n) {
 }
 
 // ---- losses: input [N, C, d…], labels [N, d…], optional weights [C]
-// --------------------------------------------------
 
 // -w[label] * logp[label] per element, then the reduction.
 Result<GraphExpr> negativeLikelihood(Node& n, const GraphExpr& logp, size_t weights) {

@@ -103,7 +103,6 @@ Result<Values> logSumExp(Node& n) {
 }
 
 // ---- einsum
-// ----------------------------------------------------------------------------------------------------------
 
 // Letters of one operand; "..." becomes digits for its axes, aligned at the right.
 Result<std::string> labelsOf(Node& n, std::string term, size_t rank, size_t ellipsisRank) {

@@ -1,7 +1,6 @@
 // Small integer tensors as expressions over symbolic dimensions.
 //
-//   Shape(x: [n, 4]) → Gather 0 → Mul 2 → Concat with -1        is the int list [n*2, -1]: no operator runs
-//   for it.
+//   Shape(x: [n, 4]) → Gather 0 → Mul 2 → Concat with -1    is the int list [n*2, -1]: no operator runs.
 //
 // Operators that only move elements run once on positions instead of values (their own converter, evaluated
 // on constants), and the result says which expression goes where. Arithmetic and comparisons work element by

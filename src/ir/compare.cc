@@ -1,9 +1,10 @@
 // Alpha-equality, the place of the first difference, and structural hash, over the field table.
 //
-// 1. Walk both nodes in step. 2. A definition binds the pair of variables (in PrimFunc, MatchBuffer, Function
-// and MatchCast also the variables of shapes and types not bound yet). 3. A use must be the bound partner, or
-// the same free variable. Bindings only grow, so a pair of nodes found equal stays equal and is remembered:
-// shared subtrees cost once.
+// 1. Walk both nodes in step.
+// 2. A definition binds the pair of variables (in PrimFunc, MatchBuffer, Function and MatchCast also the
+//    variables of shapes and types not bound yet).
+// 3. A use must be the bound partner, or the same free variable. Bindings only grow, so a pair of nodes found
+//    equal stays equal and is remembered: shared subtrees cost once.
 #include "base/hash.h"
 #include "ir/structural.h"
 

@@ -23,7 +23,6 @@ struct BinaryEntry {
 };
 
 // ---- integers that cannot trap
-// ---------------------------------------------------------------------------------------
 
 // a op b for b other than 0 and -1; `zero` where b is 0, `minusOne` where it is -1.
 Expr guarded(BinaryOp op, const Expr& a, const Expr& b, const Expr& zero, const Expr& minusOne) {
@@ -179,7 +178,6 @@ Result<HostTensors> binaryEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- logic
-// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> logicInfer(const OpCall& call, InferContext& context) {
   if (!call.dtype(0).isBool()) return call.invalid("bool tensors are expected");

@@ -15,7 +15,6 @@ namespace bevel::ops {
 using Ints = std::vector<int64_t>;
 
 // ---- inference
-// -------------------------------------------------------------------------------------------------------
 
 inline Type tensorOf(DType dtype, Array<Expr> shape) {
   return make<const TensorTypeNode>(dtype, std::move(shape));
@@ -31,7 +30,6 @@ Status requireSameDType(const OpCall& call, size_t first, size_t last);
 Status requireFloat(const OpCall& call, size_t input = 0);
 
 // ---- expressions
-// -----------------------------------------------------------------------------------------------------
 
 /// dtype in which arithmetic on t is done: fp32 for floats narrower than 32 bits (each result is then rounded
 /// once).
@@ -69,7 +67,6 @@ DType resultDType(const OpCall& call, size_t result = 0);
 Array<Expr> exprs(const Array<Var>& index);
 
 // ---- host
-// ------------------------------------------------------------------------------------------------------------
 
 /// Row-major position arithmetic over a static shape.
 int64_t count(const Ints& shape);

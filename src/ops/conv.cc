@@ -204,7 +204,6 @@ Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- transposed
-// ------------------------------------------------------------------------------------------------------
 
 Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));

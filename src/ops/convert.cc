@@ -6,7 +6,6 @@ namespace bevel::ops {
 namespace {
 
 // ---- astype
-// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> astypeInfer(const OpCall& call, InferContext&) {
   DType t = call.dtypeAttr("dtype");
@@ -81,7 +80,6 @@ Result<HostTensors> astypeEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- clip
-// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> clipInfer(const OpCall& call, InferContext&) {
   for (size_t i = 1; i < 3; ++i)
@@ -131,7 +129,6 @@ Result<HostTensors> clipEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- power
-// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> powerInfer(const OpCall& call, InferContext& context) {
   for (size_t i = 0; i < 2; ++i)

@@ -26,7 +26,6 @@ Result<int64_t> hostPosition(const OpCall& call, int64_t i, int64_t n) {
 }
 
 // ---- take
-// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> takeInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireIndex(call, 1));
@@ -64,7 +63,6 @@ Result<HostTensors> takeEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- gather_elements
-// -------------------------------------------------------------------------------------------------
 
 Result<Type> gatherElementsInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireIndex(call, 1));
@@ -105,7 +103,6 @@ Result<HostTensors> gatherElementsEval(const OpCall& call, const HostTensors& in
 }
 
 // ---- gather_nd
-// -------------------------------------------------------------------------------------------------------
 
 Result<int64_t> tupleLength(const OpCall& call, size_t batch) {
   if (call.rank(1) == 0) return call.invalid("the indices are a scalar");
@@ -164,7 +161,6 @@ Result<HostTensors> gatherNdEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- scatter
-// ---------------------------------------------------------------------------------------------------------
 
 Status checkReduction(const OpCall& call) {
   std::string r = call.s("reduction");
@@ -342,7 +338,6 @@ Result<HostTensors> scatterNdEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- one_hot
-// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> oneHotInfer(const OpCall& call, InferContext&) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));

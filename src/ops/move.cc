@@ -6,7 +6,6 @@ namespace bevel::ops {
 namespace {
 
 // ---- concat
-// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> concatInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireSameDType(call, 0, call.size()));
@@ -62,7 +61,6 @@ Result<HostTensors> concatEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- strided_slice
-// ---------------------------------------------------------------------------------------------------
 
 struct Slice {
   Expr begin, step, extent;
@@ -190,7 +188,6 @@ Result<HostTensors> sliceEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- tile, flip
-// ------------------------------------------------------------------------------------------------------
 
 Result<Type> tileInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>& repeats = call.values(1);
@@ -241,7 +238,6 @@ Result<HostTensors> flipEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- pad
-// -------------------------------------------------------------------------------------------------------------
 
 Result<Type> padInfer(const OpCall& call, InferContext& context) {
   size_t rank = call.rank(0);
@@ -326,7 +322,6 @@ Result<HostTensors> padEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- where
-// -----------------------------------------------------------------------------------------------------------
 
 Result<Type> whereInfer(const OpCall& call, InferContext& context) {
   if (!call.dtype(0).isBool()) return call.invalid("the condition must be bool");
@@ -353,7 +348,6 @@ Result<HostTensors> whereEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- trilu, arange, eye
-// ----------------------------------------------------------------------------------------------
 
 Result<Type> triluInfer(const OpCall& call, InferContext&) {
   if (call.rank(0) < 2) return call.invalid("at least two dimensions are needed");

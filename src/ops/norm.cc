@@ -7,7 +7,6 @@ namespace bevel::ops {
 namespace {
 
 // ---- softmax, log_softmax
-// --------------------------------------------------------------------------------------------
 
 Result<Type> softmaxInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));
@@ -81,7 +80,6 @@ Result<HostTensors> softmaxEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- layer_norm, rms_norm: over the last axes
-// ------------------------------------------------------------------------
 
 // Axes from `axis` on are normalised; gamma and beta broadcast to them.
 Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
@@ -177,7 +175,6 @@ Result<HostTensors> layerNormEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- batch_norm (inference), instance_norm, group_norm: channels on axis 1
-// -------------------------------------------
 
 Status requireChannels(const OpCall& call, InferContext& context, size_t first, size_t last) {
   BEVEL_CHECK(requireFloat(call));
@@ -288,7 +285,6 @@ Result<HostTensors> groupNormEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- lrn
-// -------------------------------------------------------------------------------------------------------------
 
 Result<Type> lrnInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));

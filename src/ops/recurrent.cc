@@ -2,7 +2,8 @@
 // the recurrence is a scan over time whose step is a product with the recurrent weights and the gates.
 //
 //   nn.lstm: xp [T, B, 4H] in gate order i, o, f, c;  r [4H, H];  h0, c0 [B, H];  peepholes [3H] i, o, f;
-//   lengths [B] int64 results: y [T, B, H], last h [B, H], last c [B, H] (not for gru and rnn)
+//            lengths [B] int64
+//   results: y [T, B, H], last h [B, H], last c [B, H] (not for gru and rnn)
 //
 // Steps beyond a sequence's length keep the state and give zeros. reverse: time runs from each sequence's
 // end.
@@ -203,7 +204,6 @@ Result<TeTensors> rnnCompute(const OpCall& call, const TeTensors& in) {
 }
 
 // ---- host: step by step; Sigmoid and Tanh only
-// -----------------------------------------------------------------------
 
 double sigmoidOf(double x) {
   return 1 / (1 + std::exp(-x));

@@ -182,7 +182,6 @@ Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- axes that only the run knows: sum_at and the like
-// ---------------------------------------------------------------
 
 // reduced[d]: 1 when axis d is among the values, else 0.
 std::vector<Expr> reducedFlags(const OpCall& call) {
@@ -280,7 +279,6 @@ Result<HostTensors> reduceAtEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- argmax, argmin
-// --------------------------------------------------------------------------------------------------
 
 Result<Type> argInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -349,7 +347,6 @@ Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- cumsum
-// ----------------------------------------------------------------------------------------------------------
 
 Result<Type> cumInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));

@@ -9,7 +9,6 @@ namespace bevel::ops {
 namespace {
 
 // ---- topk
-// ------------------------------------------------------------------------------------------------------------
 
 Result<Type> topkInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -109,7 +108,6 @@ Result<HostTensors> topkEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- nonzero
-// ---------------------------------------------------------------------------------------------------------
 
 // The count comes from outside: it is read into a shape before.
 Result<Type> nonzeroInfer(const OpCall& call, InferContext&) {
@@ -159,7 +157,6 @@ Result<HostTensors> nonzeroEval(const OpCall& call, const HostTensors& in) {
 }
 
 // ---- bitcast
-// ---------------------------------------------------------------------------------------------------------
 
 Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
   DType t = call.dtypeAttr("dtype");

@@ -1,10 +1,9 @@
 // Fork-join with one mailbox a worker.
 //
 // 1. run() writes the task, then gives each worker that takes part a new ticket; others see nothing.
-// 2. A worker that waits spins on its ticket, then parks on it. It announces the parking before it looks at
-// the ticket
-//    a last time, and run() looks at the announcement after it changed the ticket: in the one total order of
-//    these operations one of the two sees the other, so no wake-up is lost.
+// 2. A worker that waits spins on its ticket, then parks on it. It announces the parking before it looks at the
+//    ticket a last time, and run() looks at the announcement after it changed the ticket: in the one total order
+//    of these operations one of the two sees the other, so no wake-up is lost.
 // 3. run() does part 0 itself, then waits in the same way for the count of unfinished workers to become 0.
 #include "runtime/thread_pool.h"
 

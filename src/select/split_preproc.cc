@@ -1,8 +1,9 @@
 // Splitting off preproc blocks.
 //
 // 1. Among the statements of the root block, those that hold nothing but one preproc block that reads one
-// parameter and writes one allocated buffer go to pack functions. 2. The allocated buffer becomes a
-// parameter; where the read parameter has no other use, it goes. 3. Every call packs first.
+//    parameter and writes one allocated buffer go to pack functions.
+// 2. The allocated buffer becomes a parameter; where the read parameter has no other use, it goes.
+// 3. Every call packs first.
 #include "select/split_preproc.h"
 
 #include "graph/mutator.h"

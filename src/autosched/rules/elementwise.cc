@@ -4,8 +4,9 @@
 //   →   for o in T.parallel(200): for l in T.vectorized(32): B[…] = A[…] + 1
 //
 // 1. The longest suffix of loops over which every access either runs through memory without gaps or does not
-// move is fused. 2. It is split by a few vectors and vectorised; the tail is masked. 3. The loops outside are
-// fused for threads.
+//    move is fused.
+// 2. It is split by a few vectors and vectorised; the tail is masked.
+// 3. The loops outside are fused for threads.
 #include "autosched/rules/rules.h"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 //   m[i] = max_k A[i, k]; e[i, k] = exp(A[i, k] - m[i]); s[i] = sum_k e[i, k]; B[i, j] = e[i, j] / s[i]
 //   →   for i in T.parallel(n): m, e, s and B of row i, one after the other, vectors along k and j
 //
-// 1. The last block gives the rows: the axes that all reductions keep. 2. Every other block moves into the
-// row loop, last first. 3. Loops along the row are split by vectors; a vectorised reduction keeps partial
-// results in lanes.
+// 1. The last block gives the rows: the axes that all reductions keep.
+// 2. Every other block moves into the row loop, last first.
+// 3. Loops along the row are split by vectors; a vectorised reduction keeps partial results in lanes.
 #include "autosched/rules/rules.h"
 
 #include <algorithm>

@@ -1,17 +1,17 @@
 // Register tiles: contractions, convolutions and window reductions.
 //
 //   for m, n, k: C[m, n] += A[m, k] * B[k, n];  D = relu(C)
-//   →   Bp = pack(B)                                       panels of `columns`, at compile time when B is
-//   constant
+//   →   Bp = pack(B)                        panels of `columns` (constant B: packed by the compiler)
 //       for panel, row tile (parallel):
 //         acc[rows, columns] = 0                            registers
 //         for k: acc[r, v] += A[m + r, k] * Bp[panel, k, v]
 //         D[…] = relu(acc)
 //
-// 1. The last spatial axis becomes vectors; the operand that moves along it is the panel operand. 2. An axis
-// along which the panel operand stays still gives the rows of the tile. 3. The tile follows from the target
-// model (tile_model.h). 4. The result's consumer (or a copy made for it) is tiled, the reduction moves into
-// its tile with the result in registers.
+// 1. The last spatial axis becomes vectors; the operand that moves along it is the panel operand.
+// 2. An axis along which the panel operand stays still gives the rows of the tile.
+// 3. The tile follows from the target model (tile_model.h).
+// 4. The result's consumer (or a copy made for it) is tiled, the reduction moves into its tile with the
+//    result in registers.
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"

@@ -1,8 +1,8 @@
 // Gives every allocation one of the scopes that code generation for the host knows.
 //
-// before:  T.allocate(acc, (4,), scope="global"); T.allocate(big, (65536,), scope="local");
-// scope="global.A_reg" after:   scope="local" (on the stack)           scope="global" (in the workspace)
-// scope="global"
+// before:  T.allocate(acc, (4,), scope="global")      after:  scope="local", on the stack
+//          T.allocate(big, (65536,), scope="local")           scope="global", in the workspace
+//          T.allocate(a, (64,), scope="global.A_reg")         scope="local"
 //
 // "local" are small buffers of constant size that live within one thread's part; everything that is large,
 // symbolic or shared by the iterations of a parallel loop is "global". "register" stays and is checked by

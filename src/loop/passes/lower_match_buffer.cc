@@ -1,9 +1,10 @@
 // Replaces views made by T.match_buffer inside blocks by accesses of their source.
 //
-// before:  with T.sblock("b"):                                          after:  with T.sblock("b"):
-//            V = T.match_buffer(A[vi*16:vi*16+16, 0:8], (16, 8), strides=[s, 1])          A[vi*16 + i, j] = 0
-//            V[i, j] = 0                                                                (s becomes A's row
-//            stride)
+// before:  with T.sblock("b"):
+//            V = T.match_buffer(A[vi*16:vi*16+16, 0:8], (16, 8), strides=[s, 1])
+//            V[i, j] = 0
+// after:   with T.sblock("b"):
+//            A[vi*16 + i, j] = 0          (and s becomes A's row stride)
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 

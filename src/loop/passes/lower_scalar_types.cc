@@ -1,8 +1,7 @@
 // Small float formats compute in float32; sub-byte integers are read and written as parts of bytes.
 //
-// before:  C[i] = A[i] * B[i]          (float16)       after:  C[i] = T.float16(T.float32(A[i]) *
-// T.float32(B[i])) before:  x = Q[i]                    (int4)          after:  x = sign_extend(Q_bytes[i >>
-// 1] >> ((i & 1) * 4))
+// before:  C[i] = A[i] * B[i]     (float16)       after:  C[i] = T.float16(T.float32(A[i]) * T.float32(B[i]))
+// before:  x = Q[i]               (int4)          after:  x = sign_extend(Q_bytes[i >> 1] >> ((i & 1) * 4))
 //
 // An expression keeps float32 between its operations and is rounded once, where it is stored or cast. Copies
 // move the bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in expressions, wrapped to

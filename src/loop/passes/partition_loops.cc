@@ -1,12 +1,11 @@
 // Splits loops whose bodies test a likely condition into a main part where it holds and a tail.
 //
-// before:  for io in 4:                                   after:  for io in 3:
-//            for ii in T.vectorized(32):                            for ii in T.vectorized(32): B[io*32 + ii]
-//            = …
-//              if T.likely(io*32 + ii < 100):                     for io in range(3, 4):
-//                B[io*32 + ii] = …                                  for ii in T.vectorized(32):
-//                                                                     if T.likely(io*32 + ii < 100): B[io*32
-//                                                                     + ii] = …
+// before:  for io in 4:                            after:  for io in 3:
+//            for ii in T.vectorized(32):                     for ii in T.vectorized(32): B[io*32 + ii] = …
+//              if T.likely(io*32 + ii < 100):              for io in range(3, 4):
+//                B[io*32 + ii] = …                           for ii in T.vectorized(32):
+//                                                              if T.likely(io*32 + ii < 100):
+//                                                                B[io*32 + ii] = …
 //
 // Done for serial loops with small bodies, and only where the condition stands in the deepest loop: elsewhere
 // it costs less than a second copy of the code. Outer loops come first, then the loops of each part. Where

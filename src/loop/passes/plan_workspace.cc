@@ -1,18 +1,17 @@
-// Gives global allocations their place in the kernel's workspace; those whose lives do not overlap share
-// bytes.
+// Gives global allocations their place in the kernel's workspace; those whose lives do not overlap share bytes.
 //
-// before:  T.allocate(A, (1024,), float32): T.allocate(B, …): T.allocate(C, (1024,), …):  A = …; B = f(A); C
-// = g(B) after:   A: {"workspace_offset": 0}, B: {"workspace_offset": 4096}, C: {"workspace_offset": 0};
+// before:  T.allocate(A, (1024,), float32): T.allocate(B, …): T.allocate(C, (1024,), …):
+//            A = …; B = f(A); C = g(B)
+// after:   A: {"workspace_offset": 0}, B: {"workspace_offset": 4096}, C: {"workspace_offset": 0};
 //          function attribute "workspace_bytes" = 8192
 //
-// 1. Statements are numbered in program order. A buffer lives from its first to its last access; a loop
-// inside its
-//    allocation counts as one step, for what it holds may pass from one iteration to the next.
-// 2. Buffers of constant size are placed largest first at the lowest offset where no buffer of overlapping
-// life lies.
-// 3. Buffers of symbolic size follow, each behind the one before; a later one takes the place of an earlier
-// one of the
-//    same size whose life is over.
+// 1. Statements are numbered in program order. A buffer lives from its first to its last access; a loop inside
+//    its allocation counts as one step, for what it holds may pass from one iteration to the next.
+// 2. Buffers of constant size are placed largest first at the lowest offset where no buffer of overlapping life
+//    lies.
+// 3. Buffers of symbolic size follow, each behind the one before; a later one takes the place of an earlier one
+//    of the same size whose life is over.
+//
 // Allocations inside parallel loops are placed in a second area, of which every thread owns a copy.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"

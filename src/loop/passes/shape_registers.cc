@@ -1,8 +1,8 @@
 // Brings register buffers into slot form, and refuses what has none.
 //
-// before:  acc = T.allocate((96,), scope="register")               after:  the same, with annotation
-// {"lanes": 16}:
-//          acc[Ramp(0, 1, 16)] = …; acc[Ramp(80, 1, 16)] = …               6 slots of one 16-lane vector each
+// before:  acc = T.allocate((96,), scope="register")     after:  the same, with annotation {"lanes": 16}:
+//          acc[Ramp(0, 1, 16)] = …                               6 slots of one 16-lane vector each
+//          acc[Ramp(80, 1, 16)] = …
 //
 // Every access must be a whole slot: Ramp(c, 1, lanes) with a constant c that is a multiple of lanes, all
 // accesses of a buffer agreeing in lanes (1: scalar constant indices). Buffers of scope "local" that are

@@ -1,9 +1,7 @@
 // Turns vectorised loops into vector statements.
 //
-// before:  for j in T.vectorized(16):                        after:  B[Ramp(i*16, 1, 16)] = A[Ramp(i*16, 1,
-// 16)] + Broadcast(1, 16)
-//            if i*16 + j < n:                                          where Ramp(0, 1, 16) < Broadcast(min(n
-//            - i*16, 16), 16)
+// before:  for j in T.vectorized(16):  after:  B[Ramp(i*16, 1, 16)] = A[Ramp(i*16, 1, 16)] + Broadcast(1, 16)
+//            if i*16 + j < n:                    where Ramp(0, 1, 16) < Broadcast(min(n - i*16, 16), 16)
 //              B[i*16 + j] = A[i*16 + j] + 1
 //
 // Conditions that differ by lane become masks on the loads and stores below them. What has no vector form

@@ -258,8 +258,8 @@ Expr canonicalMask(const Expr& condition, Analyzer& analyzer) {
       (op != BinaryOp::kLt && op != BinaryOp::kLe))
     return condition;
   int lanes = ra->dtype.lanes;
-  // upper: base + s*lane < limit  ⇔  s*lane < limit - base.  Otherwise: limit < base + s*lane  ⇔  limit -
-  // base < s*lane.
+  // upper: base + s*lane < limit   ⇔  s*lane < limit - base
+  // lower: limit < base + s*lane   ⇔  limit - base < s*lane
   Expr rest = analyzer.simplify(limit - ra->base);
   if (op == BinaryOp::kLe) rest = upper ? rest + 1 : rest - 1;
   Expr small = castTo(kInt32, analyzer.simplify(max(min(rest, intImm(*stride * lanes)), intImm(-1))));
