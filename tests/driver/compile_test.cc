@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace bevel {
 namespace {
@@ -17,7 +18,9 @@ struct Ran {
 
 // Runs the function "main" of a text module with and without optimisation; both must agree.
 Ran runOnce(const std::string& text, const std::vector<HostValue>& inputs, bool optimize) {
-  std::string path = (std::filesystem::temp_directory_path() / "bevel_compile_test.py").string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("bevel_compile_test_" + std::to_string(getpid()) + ".py"))
+          .string();
   Ran out;
   auto failed = [&](const Error& e) {
     out.error = e.str();

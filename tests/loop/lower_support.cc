@@ -111,7 +111,8 @@ std::string flatFormFaults(const PrimFunc& lowered) {
   std::string out;
   auto fault = [&](const std::string& what, const NodeRef& n) { out += what + ": " + print(n) + "\n"; };
   walk(lowered->body, [&](const NodeRef& n) {
-    if (n.is<DictNode>()) return false; // offsets in the workspace are not limited to machine arithmetic
+    if (n.is<DictNode>()) return false;   // offsets in the workspace are not limited to machine arithmetic
+    if (n.is<BufferNode>()) return false; // nor are shapes
     if (n.is<BlockRealizeNode>() || n.is<BlockNode>()) fault("a block", n);
     if (const auto* l = n.as<ForNode>();
         l && l->forKind != ForKind::kSerial && l->forKind != ForKind::kParallel)
