@@ -6,6 +6,8 @@
 #include "loop/regions.h"
 #include "sched/radix.h"
 
+#include <algorithm>
+
 namespace bevel {
 
 namespace {

@@ -218,8 +218,7 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
 
 Status Chooser::visitBinding(const VarBinding& b) {
   const auto* call = b->value.as<GraphCallNode>();
-  if (!call || !call->op.is<OpRefNode>() || !knownTensor(b->var))
-    return ExprMutator::visitBinding(b);
+  if (!call || !call->op.is<OpRefNode>() || !knownTensor(b->var)) return ExprMutator::visitBinding(b);
   Origin outer = builder.origin();
   if (b->value->origin) builder.setOrigin(b->value->origin);
   std::optional<Form> made = convert(*call, b->var);
