@@ -1,6 +1,8 @@
 // Shared inference, expression and host helpers of the operator families.
 #include "ops/common.h"
 
+#include "arith/dims.h"
+
 #include <cstring>
 
 namespace bevel::ops {
@@ -80,8 +82,7 @@ te::Tensor zipTensors(const std::vector<te::Tensor>& in, const Array<Expr>& shap
 static Type inferredResult(const OpCall& call, size_t result) {
   Analyzer analyzer;
   for (size_t i = 0; i < call.size(); ++i)
-    if (call.type(i).is<TensorTypeNode>())
-      for (const Var& v : shapeVars(call.type(i))) analyzer.bind(v, ConstBound{0, kPosInf});
+    if (call.type(i).is<TensorTypeNode>()) bindDims(call.shape(i), analyzer);
   InferContext context(analyzer);
   auto type = call.op.infer(call, context);
   BEVEL_ASSERT(type.has_value(), "a call that was inferred before");

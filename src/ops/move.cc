@@ -1,6 +1,8 @@
 // Operators that move elements: concat, slices, tile, flip, padding, where, triangles, ranges.
 #include "ops/common.h"
 
+#include "arith/dims.h"
+
 namespace bevel::ops {
 
 namespace {
@@ -153,14 +155,9 @@ Result<Type> sliceInfer(const OpCall& call, InferContext& context) {
   return tensorOf(call.dtype(0), shape);
 }
 
-void assumeDims(Analyzer& an, const Array<Expr>& shape) {
-  for (const Expr& d : shape)
-    for (const NodeRef& v : freeVars(d)) an.bind(cast<VarNode>(v), ConstBound{0, kPosInf});
-}
-
 Result<TeTensors> sliceCompute(const OpCall& call, const TeTensors& in) {
   Analyzer an;
-  assumeDims(an, in[0].shape());
+  bindDims(in[0].shape(), an);
   BEVEL_TRY(std::vector<Slice> slices, slicesOf(call, an));
   Array<Expr> shape;
   for (const Slice& s : slices) shape.push_back(s.extent);

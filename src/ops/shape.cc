@@ -6,6 +6,8 @@
 // indices.
 #include "ops/common.h"
 
+#include "arith/dims.h"
+
 #include <cstring>
 
 namespace bevel::ops {
@@ -72,8 +74,7 @@ void mapGroup(const Array<Expr>& from, const Array<Expr>& to, const Array<Var>& 
 // Index map of a reshape.
 Array<Expr> reshapeIndex(const Array<Expr>& from, const Array<Expr>& to, const Array<Var>& index) {
   Analyzer an;
-  for (const Expr& d : from)
-    for (const NodeRef& v : freeVars(d)) an.bind(cast<VarNode>(v), ConstBound{0, kPosInf});
+  bindDims(from, an);
   for (size_t j = 0; j < to.size(); ++j) an.bind(index[j], range(intImm(0), to[j]));
   Array<Expr> out;
   size_t i = 0, j = 0;

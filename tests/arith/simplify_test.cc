@@ -1,6 +1,8 @@
 // Expected canonical forms, and what must not be rewritten.
 #include "tests/arith/random_expr.h"
 
+#include "arith/dims.h"
+
 #include "ir/printer.h"
 
 #include <ctime>
@@ -26,6 +28,18 @@ protected:
     EXPECT_EQ(print(an.simplify(e)), want) << "of " << test::show(e);
   }
 };
+
+// A variable inside of a dimension's expression may be negative: it is no dimension itself.
+TEST(BindDims, OnlyDimensionsAreNotNegative) {
+  Analyzer an;
+  Var n = var("n", kInt64), axis = var("axis", kInt64);
+  bindDims({n, select(logicalOr(eq(axis, intImm(0)), eq(axis, intImm(-2))), intImm(1), intImm(3)),
+            var("m", kInt64) * 4},
+           an);
+  EXPECT_TRUE(an.prove(n >= intImm(0)));
+  EXPECT_FALSE(an.prove(axis >= intImm(0)));
+  EXPECT_EQ(print(an.simplify(eq(axis, intImm(-2)))), "axis == -2");
+}
 
 TEST_F(Simplify, Sums) {
   expect(j + i * 8 - j + 3 - 1, "i * 8 + 2");

@@ -1,19 +1,13 @@
 // The context rewriter, and small predicates that the passes share.
 #include "loop/passes/context.h"
 
+#include "arith/dims.h"
+
 namespace bevel {
 
 void bindDims(const PrimFunc& f, Analyzer& analyzer) {
-  auto bindFree = [&](const Expr& e) {
-    walk(e, [&](const NodeRef& n) {
-      if (n.is<VarNode>() && cast<VarNode>(n)->dtype.isInteger())
-        analyzer.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
-      return true;
-    });
-  };
   for (const Buffer& b : f->buffers)
-    if (b)
-      for (const Expr& d : b->shape) bindFree(d);
+    if (b) bindDims(b->shape, analyzer);
 }
 
 template <class T> Ref<const T> ContextRewriter::under(const Expr& condition, const Ref<const T>& node) {
