@@ -191,7 +191,10 @@ Value* KernelEmitter::emitMath(const CallNode& call) {
   DType operand = call.arg(0)->dtype;
   if (call.op == Intrin::kReinterpret) {
     Value* v = emit(call.arg(0));
-    return operand == call.dtype ? v : builder_.CreateBitOrPointerCast(v, type(call.dtype));
+    if (operand == call.dtype) return v;
+    if (operand.isBool()) v = builder_.CreateZExt(v, type(DType::UInt(8, operand.lanes))); // a byte of 0 or 1
+    if (call.dtype.isBool()) return builder_.CreateIsNotNull(v);
+    return builder_.CreateBitOrPointerCast(v, type(call.dtype));
   }
   if (isNarrowFloat(operand)) { // computed in fp32
     Array<NodeRef> wide;

@@ -206,19 +206,22 @@ Result<HostTensors> powerEval(const OpCall& call, const HostTensors& in) {
 } // namespace
 
 void register_convert(OpRegistry& r) {
-  r.add({.name = "astype",
-         .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers "
-                "wrap (so do floats to 4 and 2 bits);\n"
-                "saturate: of the "
-                "8-bit floats, else infinity or NaN. ONNX Cast.",
-         .inputs = {"x"},
-         .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)},
-         .infer = astypeInfer,
-         .compute = astypeCompute,
-         .eval = astypeEval,
-         .layout = LayoutKind::kAny,
-         .tests = {"float32[7] dtype=int32", "int64[5]:int9 dtype=float32", "float32[9]:special dtype=bool",
-                   "int32[5]:int9 dtype=uint8", "float32[9] dtype=float16", "float32[9] dtype=bfloat16"}});
+  r.add(
+      {.name = "astype",
+       .doc = "Elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers "
+              "wrap (so do floats to 4 and 2 bits);\n"
+              "saturate: of the "
+              "8-bit floats, else infinity or NaN. ONNX Cast.",
+       .inputs = {"x"},
+       .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)},
+       .infer = astypeInfer,
+       .compute = astypeCompute,
+       .eval = astypeEval,
+       .layout = LayoutKind::kAny,
+       .tests = {"float32[7] dtype=int32", "int64[5]:int9 dtype=float32", "float32[9]:special dtype=bool",
+                 "int32[5]:int9 dtype=uint8", "float32[9] dtype=float16", "float32[9] dtype=bfloat16",
+                 "float32[9]:special dtype=float8_e5m2 saturate=0", "float32[9]:special dtype=float8_e4m3fn",
+                 "float32[33] dtype=float4_e2m1fn", "float4_e2m1fn[7] dtype=float32"}});
   r.add({.name = "clip",
          .doc = "min(max(x, min), max) with optional scalar bounds; a NaN bound is none, NaN elements stay, "
                 "min above max gives max. ONNX Clip.",

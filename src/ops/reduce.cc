@@ -62,7 +62,9 @@ Array<Expr> sourceIndex(size_t rank, const Ints& axes, bool keep, const Array<Va
   return index;
 }
 
+// The largest of bools is true when any is, the smallest when all are.
 Expr reduction(Kind k, const Expr& x, const Array<IterVar>& axes) {
+  if (x->dtype.isBool()) return k == Kind::kMax || k == Kind::kAny ? te::any(x, axes) : te::all(x, axes);
   switch (k) {
   case Kind::kSum:
   case Kind::kMean:
@@ -85,10 +87,10 @@ Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Ints axes, reducedAxes(call));
   Kind k = kindOf(call);
   const te::Tensor& x = in[0];
-  bool keep = call.i("keepdims") != 0, bools = x.dtype().isBool() && (k == Kind::kMax || k == Kind::kMin);
+  bool keep = call.i("keepdims") != 0;
   Array<Expr> shape = reducedShape(x.shape(), axes, keep);
   if (axes.empty()) return TeTensors{mapTensor(x, call.op.name, [](Expr e) { return e; })};
-  DType acc = bools ? DType::Int(8) : computeType(x.dtype());
+  DType acc = computeType(x.dtype());
   te::Tensor total = te::compute(shape, call.op.name, [&](const Array<Var>& i) {
     Array<IterVar> reduce;
     for (int64_t a : axes) reduce.push_back(te::reduceAxis(x.shape()[size_t(a)], fmt::format("k{}", a)));
@@ -238,8 +240,7 @@ Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   std::vector<Expr> flags = reducedFlags(call);
   Kind k = kindAt(call);
-  bool bools = x.dtype().isBool();
-  DType acc = bools ? DType::Int(8) : computeType(x.dtype());
+  DType acc = computeType(x.dtype());
   Array<Expr> wide;
   Expr n = intImm(1);
   for (size_t d = 0; d < flags.size(); ++d) {
@@ -423,7 +424,8 @@ void register_reduce(OpRegistry& r) {
       {"prod", "Product. ONNX ReduceProd", {"float32[2,3] axis=[0]", "int64[0]:int9"}},
       {"max",
        "Largest; NaN wins. ONNX ReduceMax",
-       {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]"}},
+       {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]",
+        "bool[2,0] axis=[1]"}},
       {"min", "Smallest; NaN wins. ONNX ReduceMin", {"float32[2,3,4] axis=[2]", "int8[7]:int9"}},
       {"mean",
        "Arithmetic mean. ONNX ReduceMean",

@@ -1,13 +1,15 @@
-// Small float formats compute in float32; sub-byte integers are read and written as parts of bytes.
+// Small float formats compute in float32; elements of less than a byte are read and written as parts of
+// bytes.
 //
 // before:  C[i] = A[i] * B[i]     (float16)       after:  C[i] = T.float16(T.float32(A[i]) * T.float32(B[i]))
 // before:  x = Q[i]               (int4)          after:  x = sign_extend(Q_bytes[i >> 1] >> ((i & 1) * 4))
 //
 // An expression keeps float32 between its operations and is rounded once, where it is stored or cast. Copies
-// move the bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in expressions, wrapped to
-// their width after each operation. Parameters of such a type are viewed as bytes (low bits first, as ONNX
-// stores them); allocated buffers hold one byte an element. A parallel loop that stores parts of bytes runs
-// serially: two iterations may share a byte.
+// and selections move the bits unchanged. int4, uint4, int2 and uint2 values are int8 and uint8 in
+// expressions, wrapped to their width after each operation; the code of a float4 is uint8 in memory only.
+// Parameters of such a type are viewed as bytes (low bits first, as ONNX stores them); allocated buffers hold
+// one byte an element. A parallel loop that stores parts of bytes runs serially: two iterations may share a
+// byte.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
@@ -21,11 +23,19 @@ bool isSmallFloat(DType t) {
 bool isSubByte(DType t) {
   return t.isInteger() && t.bits < 8;
 }
+/// float4_e2m1fn: sign, two bits of exponent, one of mantissa.
+bool isFloat4(DType t) {
+  return t.isFloat() && t.bits == 4;
+}
+/// Elements that share bytes in memory.
+bool isPart(DType t) {
+  return isSubByte(t) || isFloat4(t);
+}
 DType wideFloat(DType t) {
   return DType::Float(32, t.lanes);
 }
 DType byteType(DType t) {
-  return t.isUInt() ? DType::UInt(8, t.lanes) : DType::Int(8, t.lanes);
+  return t.isUInt() || t.isFloat() ? DType::UInt(8, t.lanes) : DType::Int(8, t.lanes);
 }
 DType computeType(DType t) {
   return isSmallFloat(t) ? wideFloat(t) : isSubByte(t) ? byteType(t) : t;
@@ -33,6 +43,30 @@ DType computeType(DType t) {
 
 Expr raw(BinaryOp op, const Expr& a, const Expr& b) {
   return make<const BinaryNode>(op, a, broadcastTo(b, a->dtype.lanes));
+}
+
+/// The value of a float4 code: its bits at their places of a float32, the exponent's bias by a product.
+Expr decodeFloat4(const Expr& code) {
+  int lanes = code->dtype.lanes;
+  DType u32 = DType::UInt(32, lanes), f32 = DType::Float(32, lanes);
+  Expr bits = castTo(u32, code), magnitude = raw(BinaryOp::kBitAnd, bits, constant(u32, 7));
+  Expr moved = make<const CallNode>(f32, Intrin::kReinterpret,
+                                    Array<NodeRef>{raw(BinaryOp::kShl, magnitude, constant(u32, 22))});
+  Expr value = moved * constantFloat(f32, 0x1p126);
+  return select(raw(BinaryOp::kBitAnd, bits, constant(u32, 8)) > constant(u32, 7), negate(value), value);
+}
+
+/// The code nearest to a float32, ties to even codes, beyond the largest the largest: how many midpoints lie
+/// below.
+Expr encodeFloat4(const Expr& x) {
+  DType t = x->dtype, u8 = DType::UInt(8, t.lanes), i32 = kInt32.withLanes(t.lanes);
+  Expr magnitude = call(Intrin::kFabs, {x}), code = constant(u8, 0);
+  for (double last : {0.25, 1.25, 2.5, 5.0})
+    code = code + castTo(u8, logicalNot(magnitude <= constantFloat(t, last))); // NaN counts
+  for (double first : {0.75, 1.75, 3.5})
+    code = code + castTo(u8, logicalNot(magnitude < constantFloat(t, first)));
+  Expr bits = make<const CallNode>(i32, Intrin::kReinterpret, Array<NodeRef>{x});
+  return code + select(bits < constant(i32, 0), constant(u8, 8), constant(u8, 0));
 }
 
 /// An 8-bit value wrapped to the width of `type`.
@@ -124,12 +158,13 @@ private:
   static bool changesWidth(const Expr& e) { return e.is<BinaryNode>() || e.is<UnaryNode>(); }
 
   static Expr rounded(const FloatImmNode& f) {
-    return constantFloat(DType::Float(32), decodeFloat(f.dtype, encodeFloat(f.dtype, f.value)));
+    return constantFloat(DType::Float(32), decodeFloat(f.dtype, encodeFloat(f.dtype, f.value, false)));
   }
 
   Expr castValue(const CastNode& c) {
     DType to = c.dtype;
     Expr v = value(c.value);
+    if (isFloat4(to)) return decodeFloat4(encodeFloat4(castTo(wideFloat(to), v)));
     if (isSmallFloat(to)) return castTo(wideFloat(to), castTo(to, castTo(wideFloat(to), v))); // rounds
     if (isSubByte(to))
       return wrapTo(to, castTo(byteType(to), v->dtype.isFloat() ? castTo(kInt32.withLanes(to.lanes), v) : v));
@@ -143,13 +178,18 @@ private:
     return isSmallFloat(c.dtype) ? castTo(wideFloat(c.dtype), out) : out;
   }
 
-  /// A value of a small float type in that type, for storing: bits move unchanged where nothing is computed.
+  /// A value of a small float type in that type (a float4: its code), for storing: bits move unchanged where
+  /// nothing is computed.
   Expr stored(const Expr& e) {
     if (!isSmallFloat(e->dtype)) return value(e);
-    if (const auto* l = e.as<LoadNode>()) return rawLoad(*l);
-    if (const auto* f = e.as<FloatImmNode>()) return e->dtype == f->dtype ? e : nullptr;
+    if (const auto* l = e.as<LoadNode>()) return isFloat4(e->dtype) ? loadPart(Load(l)) : rawLoad(*l);
+    if (const auto* f = e.as<FloatImmNode>())
+      return isFloat4(e->dtype) ? constant(DType::UInt(8), int64_t(encodeFloat(e->dtype, f->value))) : e;
     if (const auto* b = e.as<BroadcastNode>())
       return make<const BroadcastNode>(stored(b->value), b->dtype.lanes);
+    if (const auto* s = e.as<SelectNode>()) return select(value(s->condition), stored(s->a), stored(s->b));
+    if (isFloat4(e->dtype))
+      return encodeFloat4(value(e.is<CastNode>() ? castTo(wideFloat(e->dtype), e.as<CastNode>()->value) : e));
     if (const auto* c = e.as<CastNode>()) {
       Expr v = value(c->value);
       return castTo(e->dtype, v->dtype.isFloat() && v->dtype.bits == 64 ? v : castTo(wideFloat(e->dtype), v));
@@ -167,15 +207,21 @@ private:
   }
 
   Expr loadValue(const Load& l) {
+    if (isFloat4(l->dtype)) return decodeFloat4(loadPart(l));
     if (isSmallFloat(l->dtype)) return castTo(wideFloat(l->dtype), rawLoad(*l));
+    return isSubByte(l->buffer->dtype) ? loadPart(l) : rawLoad(*l);
+  }
+
+  /// An element of less than a byte in a byte.
+  Expr loadPart(const Load& l) {
     auto bytes = bytes_.find(l->buffer->data);
-    if (!isSubByte(l->buffer->dtype) || bytes == bytes_.end()) return rawLoad(*l);
+    if (bytes == bytes_.end()) return rawLoad(*l);
     const Bytes& b = bytes->second;
     Expr at = value(l->indices[0]), predicate = l->predicate ? value(l->predicate) : nullptr;
     if (!b.packed) return make<const LoadNode>(b.buffer, Array<Expr>{at}, predicate);
     Expr byte = make<const LoadNode>(b.buffer, Array<Expr>{byteIndex(at, l->buffer->dtype)}, predicate);
     Expr field = raw(BinaryOp::kShr, byte, bitShift(at, l->buffer->dtype));
-    return wrapTo(l->buffer->dtype, castTo(byteType(l->dtype), field));
+    return wrapTo(isFloat4(l->dtype) ? DType::UInt(4) : l->buffer->dtype, castTo(byteType(l->dtype), field));
   }
 
   static Expr byteIndex(const Expr& at, DType t) {
@@ -195,7 +241,7 @@ private:
     if (s->predicate) copy->predicate = value(s->predicate);
     copy->value = isSmallFloat(t) ? stored(s->value) : value(s->value);
     auto bytes = bytes_.find(s->buffer->data);
-    if (!isSubByte(t) || bytes == bytes_.end()) return Store(copy);
+    if (!isPart(t) || bytes == bytes_.end()) return Store(copy);
     copy->buffer = bytes->second.buffer;
     if (!bytes->second.packed) return Store(copy);
     if (!copy->indices[0]->dtype.isVector()) return storeField(*copy, t, copy->indices[0], copy->value);
@@ -242,17 +288,17 @@ private:
 
   NodeRef visitAlloc(const Alloc& a) {
     auto copy = mutableCopy(a);
-    if (isSubByte(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
+    if (isPart(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
     copy->body = (*this)(a->body);
     return Alloc(copy);
   }
   NodeRef visitDecl(const DeclBuffer& d) {
     auto copy = mutableCopy(d);
     const BufferNode& b = *d->buffer;
-    if (isSubByte(b.dtype) && !bytes_.contains(b.data)) {
+    if (isPart(b.dtype) && !bytes_.contains(b.data)) {
       int64_t perByte = 8 / b.dtype.bits;
       copy->buffer = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
-    } else if (isSubByte(b.dtype)) {
+    } else if (isPart(b.dtype)) {
       copy->buffer = bytes_[b.data].buffer;
     }
     copy->body = (*this)(d->body);
@@ -277,7 +323,7 @@ private:
     bool found = false;
     walk(loop->body, [&](const NodeRef& n) {
       const auto* s = n.as<StoreNode>();
-      if (!s || !isSubByte(s->buffer->dtype)) return !found;
+      if (!s || !isPart(s->buffer->dtype)) return !found;
       auto it = bytes_.find(s->buffer->data);
       found |= it != bytes_.end() && it->second.packed;
       return !found;
