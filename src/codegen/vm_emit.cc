@@ -242,6 +242,15 @@ Status VmFunction::emitIf(const GraphVar& var, const GraphIf& e) {
   return {};
 }
 
+// What a check says when it fails; bool conditions are compared with 1.
+static std::string conditionText(const Expr& value, const Expr& wanted) {
+  const auto* cast = value.as<CastNode>();
+  std::string text = cast && cast->value->dtype.isBool() && isConst(wanted, 1)
+                         ? print(cast->value)
+                         : fmt::format("{} == {}", print(value), print(wanted));
+  return fmt::format("the extents of the inputs do not fit the model: {} does not hold", text);
+}
+
 Status VmFunction::emitMatchCast(const MatchCast& m) {
   const auto* shape = m->value.as<ShapeExprNode>();
   const auto* pattern = m->pattern.as<ShapeTypeNode>();
@@ -255,10 +264,8 @@ Status VmFunction::emitMatchCast(const MatchCast& m) {
         slots_.bind(cast<VarNode>(p), slot);
       } else {
         BEVEL_TRY(ImageArg wanted, slots_.value(p));
-        out_.builtin("vm.check_equal",
-                     {given, wanted,
-                      image::str(fmt::format("a condition on the shapes does not hold ({} == {})",
-                                             print(shape->values[i]), print(p)))});
+        out_.packed("vm.check_equal", {given, wanted, image::str(conditionText(shape->values[i], p))},
+                    BEVEL_NO_REGISTER, originsOf(*m));
       }
     }
     return endPoint();

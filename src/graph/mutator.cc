@@ -116,7 +116,11 @@ Status ExprMutator::visitMatchCast(const MatchCast& binding) {
   GraphExpr value = visitExpr(binding->value);
   if (!value)
     return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
-  return builder.emitMatchCast(binding->var, value, binding->pattern);
+  Origin outer = builder.origin();
+  builder.setOrigin(binding->origin);
+  Status status = builder.emitMatchCast(binding->var, value, binding->pattern);
+  builder.setOrigin(std::move(outer));
+  return status;
 }
 
 Status ExprMutator::visitBlock(const BindingBlock& block) {

@@ -109,7 +109,7 @@ Result<Type> convInfer(const OpCall& call, InferContext& context) {
   shape.set(at.channel, intImm(*outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
     Expr n = outputExtent(context.analyzer, x[at.spatial + d], w, d);
-    if (auto c = asConst(n); c && *c < 0) return call.invalid("the kernel is larger than the padded input");
+    BEVEL_CHECK(context.require(n >= intImm(0), call, "the kernel is larger than the padded input"));
     shape.set(at.spatial + d, n);
   }
   return tensorOf(resultOf(call), shape);
@@ -227,7 +227,7 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
     int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
     Expr n = context.analyzer.simplify((x[at.spatial + d] - 1) * w.strides[d] +
                                        (extra[d] + span - w.before[d] - w.after[d]));
-    if (auto c = asConst(n); c && *c < 0) return call.invalid("an output dimension is negative");
+    BEVEL_CHECK(context.require(n >= intImm(0), call, "an output dimension is negative"));
     shape.set(at.spatial + d, n);
   }
   return tensorOf(call.dtype(0), shape);

@@ -62,7 +62,6 @@ Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& 
       n = n - castTo(kInt64, (n - 1) * s >= in + intImm(w.before[d]));
     }
     n = an.simplify(n);
-    if (auto c = asConst(n); c && *c < 0) return call.invalid("the window is larger than the padded input");
     shape.set(w.spatial + d, n);
   }
   return shape;
@@ -72,6 +71,9 @@ Result<Type> poolInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, windowOf(call));
   if (call.op.name == "nn.avg_pool") BEVEL_CHECK(requireFloat(call));
   BEVEL_TRY(Array<Expr> shape, pooledShape(call, context.analyzer, w));
+  for (size_t d = 0; d < w.rank(); ++d)
+    BEVEL_CHECK(context.require(shape[w.spatial + d] >= intImm(0), call,
+                                "the window is larger than the padded input"));
   Type value = tensorOf(call.dtype(0), shape);
   if (call.op.name != "nn.max_pool_with_indices") return value;
   return Type(make<const TupleTypeNode>(Array<Type>{value, tensorOf(kInt64, shape)}));

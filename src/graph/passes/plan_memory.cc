@@ -11,7 +11,7 @@
 //    (graph/passes/arena.h) for as long as its memory is used (graph/passes/liveness.h).
 // 2. What escapes, and what has a size that is not known when the function starts, is a tensor of its own.
 // 3. Views share the memory of their argument.
-#include "arith/analyzer.h"
+#include "arith/dims.h"
 #include "graph/passes/arena.h"
 #include "graph/passes/liveness.h"
 #include "graph/passes/passes.h"
@@ -44,6 +44,8 @@ public:
   Planner(const Module& module, const Function& f) : module_(module), function_(f), liveness_(f, module) {
     for (const GraphVar& p : f->params)
       for (const Var& v : shapeVars(p->type)) known_.insert(v.get());
+    for (const GraphVar& p : f->params)
+      if (const auto* t = p->type.as<TensorTypeNode>(); t && t->known) bindDims(t->shape, analyzer_);
   }
 
   Function run() {
@@ -70,9 +72,13 @@ private:
     return f.is<PrimFuncNode>() && bevel::isView(cast<PrimFuncNode>(f));
   }
 
+  // An extent that inputs which do not fit make negative counts as 0: the arena is laid out before such
+  // inputs are refused.
   Expr bytesOf(const TensorTypeNode& t) {
     Expr n = intImm(t.dtype.bits);
-    for (const Expr& d : t.shape) n = n * castTo(kInt64, d);
+    for (const Expr& d : t.shape)
+      n = n * (analyzer_.prove(d >= constant(d->dtype, 0)) ? castTo(kInt64, d)
+                                                           : max(castTo(kInt64, d), intImm(0)));
     return analyzer_.simplify(floordiv(n + 7, 8));
   }
   bool knownAtStart(const Expr& e) const {

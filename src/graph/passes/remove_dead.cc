@@ -7,6 +7,8 @@
 #include "graph/passes/passes.h"
 #include "ir/structural.h"
 
+#include <algorithm>
+
 namespace bevel {
 namespace {
 
@@ -67,12 +69,21 @@ private:
     return any;
   }
 
+  // Nothing is compared: values get names.
+  static bool onlyNames(const MatchCastNode& m) {
+    const auto* pattern = m.pattern.as<ShapeTypeNode>();
+    if (!m.value.is<ShapeExprNode>() || !pattern || !pattern->known) return false;
+    return std::all_of(pattern->values.begin(), pattern->values.end(),
+                       [](const Expr& e) { return e.is<VarNode>(); });
+  }
+
   BindingBlock cleanBlock(const BindingBlock& block) {
     std::vector<NodeRef> kept;
     for (size_t i = block->bindings.size(); i-- > 0;) {
       const NodeRef& b = block->bindings[i];
-      if (const auto* m = b.as<MatchCastNode>()) { // a check of shapes is an effect that users asked for
-        if (!used_.count(m->var) && !bindsUsedDim(*m) && !m->value.is<GraphVarNode>()) continue;
+      if (const auto* m =
+              b.as<MatchCastNode>()) { // a check of shapes is an effect: what follows relies on it
+        if (!used_.count(m->var) && !bindsUsedDim(*m) && onlyNames(*m)) continue;
         markUses(m->value);
         markUses(m->pattern);
         kept.push_back(b);
