@@ -102,9 +102,29 @@ Result<GraphExpr> probabilities(Attention& a, GraphExpr scores, DType precision)
   return p;
 }
 
+// cap * tanh(scores / cap), where there is a cap.
+Result<GraphExpr> softCapped(Node& n, GraphExpr scores) {
+  double cap = n.attrFloat("softcap", 0);
+  if (!(cap > 0)) return scores;
+  GraphExpr limit = Node::scalarConstant(dtypeOfExpr(scores), cap);
+  BEVEL_TRY(scores, binaryOp(n, "divide", scores, limit));
+  BEVEL_TRY(scores, unaryOp(n, "tanh", scores));
+  return binaryOp(n, "multiply", scores, limit);
+}
+
+// The number of keys of each batch as [batch, 1, 1, 1]; null where it is not given.
+Result<GraphExpr> lengthsOf(Node& n, const Expr& batch) {
+  if (!n.has(6)) return GraphExpr();
+  BEVEL_TRY(GraphExpr lengths, n.castTo(n.x(6), kInt64));
+  return reshapeTo(n, lengths, {batch, intImm(1), intImm(1), intImm(1)});
+}
+
 Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonpad lengths
   BEVEL_CHECK(n.require(3));
-  Attention a{n, nullptr, nullptr, nullptr, nullptr, n.dtype(0), nullptr, nullptr};
+  DType given = n.dtype(0); // small floats are computed in fp32 throughout, and rounded once
+  Attention a{n,       nullptr, nullptr,
+              nullptr, nullptr, given.isFloat() && given.bits < 32 ? kFloat32 : given,
+              nullptr, nullptr};
   bool flat = n.rank(0) == 3;
   if (!flat && (n.hasAttr("q_num_heads") || n.hasAttr("kv_num_heads")) && n.opset >= 25)
     return n.invalid("numbers of heads are given by four-dimensional inputs");
@@ -123,16 +143,15 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
     BEVEL_TRY(a.v, n.emit("concat", {n.x(5), a.v}, {{"axis", intImm(2)}}));
   }
   GraphExpr presentKey = a.k, presentValue = a.v;
+  for (GraphExpr* e : {&a.q, &a.k, &a.v}) {
+    BEVEL_TRY(*e, n.castTo(*e, a.t));
+  }
   a.queries = shapeOfExpr(a.q)[2];
   a.keys = shapeOfExpr(a.k)[2];
   if (n.has(3)) BEVEL_CHECK(a.given(3));
   int64_t left = n.attrInt("left_window_size", -1), right = n.attrInt("right_window_size", -1);
   bool causal = n.attrInt("is_causal", 0) != 0;
-  GraphExpr lengths;
-  if (n.has(6)) { // per batch: [B, 1, 1, 1]
-    BEVEL_TRY(lengths, n.castTo(n.x(6), kInt64));
-    BEVEL_TRY(lengths, reshapeTo(n, lengths, {shapeOfExpr(a.q)[0], intImm(1), intImm(1), intImm(1)}));
-  }
+  BEVEL_TRY(GraphExpr lengths, lengthsOf(n, shapeOfExpr(a.q)[0]));
   if (causal || left >= 0 || right >= 0) {
     BEVEL_TRY(GraphExpr offset,
               n.emit("shape_to_tensor", {Node::shapeArg({lengths ? negate(a.queries) : past})}));
@@ -156,11 +175,7 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   BEVEL_TRY(GraphExpr scores, binaryOp(n, "matmul", q, k));
   GraphExpr shown = scores;
   int64_t mode = n.attrInt("qk_matmul_output_mode", 0);
-  if (double cap = n.attrFloat("softcap", 0); cap > 0) {
-    BEVEL_TRY(scores, binaryOp(n, "divide", scores, Node::scalarConstant(a.t, cap)));
-    BEVEL_TRY(scores, unaryOp(n, "tanh", scores));
-    BEVEL_TRY(scores, binaryOp(n, "multiply", scores, Node::scalarConstant(a.t, cap)));
-  }
+  BEVEL_TRY(scores, softCapped(n, scores));
   if (mode == 1) shown = scores;
   if (a.bias) {
     BEVEL_TRY(scores, binaryOp(n, "add", scores, a.bias));
@@ -169,6 +184,7 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   DType precision = n.hasAttr("softmax_precision")
                         ? dtypeOf(int32_t(n.attrInt("softmax_precision", 1))).value_or(a.t)
                         : a.t;
+  if (precision.bits < a.t.bits) precision = a.t;
   BEVEL_TRY(GraphExpr p, probabilities(a, scores, precision));
   BEVEL_TRY(p, n.castTo(p, a.t));
   if (mode == 3) shown = p;
@@ -178,6 +194,8 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
     const Array<Expr>& s = shapeOfExpr(y);
     BEVEL_TRY(y, reshapeTo(n, y, {s[0], s[1], n.analyzer().simplify(s[2] * s[3])}));
   }
+  BEVEL_TRY(y, n.castTo(y, given));
+  BEVEL_TRY(shown, n.castTo(shown, given));
   return Values{n.value(y), n.value(presentKey), n.value(presentValue), n.value(shown)};
 }
 

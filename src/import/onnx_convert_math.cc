@@ -46,6 +46,11 @@ Result<Values> meanNode(Node& n) {
   return n.one("divide", {total[0]->expr, Node::scalarConstant(n.dtype(0), double(n.size()))});
 }
 
+Result<Values> equal(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  return n.one(n.dtype(0).isString() ? "text.equal" : "equal", {n.x(0), n.x(1)});
+}
+
 Result<Values> mod(Node& n) {
   BEVEL_CHECK(n.require(2));
   bool fmod = n.attrInt("fmod", 0) != 0;
@@ -83,10 +88,18 @@ std::optional<DType> namedType(const std::string& name) {
   return it == names.end() ? std::nullopt : dtypeOf(it->second);
 }
 
+// Strings read as numbers, numbers written as strings.
+Result<Values> castText(Node& n, DType to) {
+  if (n.dtype(0) == to) return Values{n.in(0)};
+  return to.isString() ? n.one("text.from_number", {n.x(0)})
+                       : n.one("text.to_number", {n.x(0)}, {{"dtype", dtypeNode(to)}});
+}
+
 Result<Values> castNode(Node& n) {
   BEVEL_CHECK(n.require(1));
   auto t = n.opset < 6 ? namedType(n.attrStr("to", "")) : dtypeOf(int32_t(n.attrInt("to", 0)));
   if (!t) return n.unsupported("the target type");
+  if (t->isString() || n.dtype(0).isString()) return castText(n, *t);
   if (t->code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
   if (*t == n.dtype(0)) return Values{n.in(0)};
   return n.one("astype", {n.x(0)},
@@ -95,6 +108,7 @@ Result<Values> castNode(Node& n) {
 Result<Values> castLike(Node& n) {
   BEVEL_CHECK(n.require(2));
   if (n.dtype(1) == n.dtype(0)) return Values{n.in(0)};
+  if (n.dtype(0).isString() || n.dtype(1).isString()) return castText(n, n.dtype(1));
   if (n.dtype(1).code == TypeCode::kFloat8E8M0FNU) return n.unsupported("rounding to float8_e8m0");
   return n.one("astype", {n.x(0)},
                {{"dtype", dtypeNode(n.dtype(1))}, {"saturate", intImm(n.attrInt("saturate", 1))}});
@@ -116,6 +130,32 @@ Result<Values> clip11(Node& n) {
 Result<Values> gelu(Node& n) {
   BEVEL_CHECK(n.require(1));
   return n.one(n.attrStr("approximate", "none") == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.x(0)});
+}
+
+// Before opset 7 a slope of several values is one a channel.
+Result<Values> prelu1(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  GraphExpr slope = n.x(1);
+  Ints tail;
+  for (size_t d = 2; d < n.rank(0); ++d) tail.push_back(int64_t(d) - 1);
+  if (n.rank(1) == 1 && !isConst(n.shape(1)[0], 1)) {
+    BEVEL_TRY(slope, unsqueeze(n, slope, tail));
+  }
+  return n.one("nn.prelu", {n.x(0), slope});
+}
+Result<Values> prelu7(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  return n.one("nn.prelu", {n.x(0), n.x(1)});
+}
+
+// a * sigmoid(alpha * a) * b
+Result<Values> swiglu(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  BEVEL_TRY(GraphExpr gate,
+            binaryOp(n, "multiply", n.x(0), Node::scalarConstant(n.dtype(0), n.attrFloat("alpha", 1))));
+  BEVEL_TRY(gate, unaryOp(n, "sigmoid", gate));
+  BEVEL_TRY(gate, binaryOp(n, "multiply", n.x(0), gate));
+  return n.one("multiply", {gate, n.x(1)});
 }
 
 // ---- products
@@ -365,11 +405,15 @@ std::vector<Conversion> mathConversions() {
                                   {"DynamicQuantizeLinear", 11, dynamicQuantize},
                                   {"Softmax", 1, softmax},
                                   {"LogSoftmax", 1, logSoftmax},
-                                  {"Hardmax", 1, hardmax}};
+                                  {"Hardmax", 1, hardmax},
+                                  {"PRelu", 1, prelu1},
+                                  {"PRelu", 7, prelu7},
+                                  {"SwiGLU", 28, swiglu}};
   for (const char* op : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "Pow"})
     rows.push_back({op, 1, legacyBinary});
   for (const char* op : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater"})
     rows.push_back({op, 7, nullptr});
+  rows.push_back({"Equal", 19, equal});
   return rows;
 }
 

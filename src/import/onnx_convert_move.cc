@@ -149,15 +149,22 @@ Result<Values> pad11(Node& n) {
   BEVEL_TRY(Array<Expr> pads, n.ints(1));
   size_t rank = n.rank(0);
   if (n.has(3)) { // axes
-    auto axes = n.constInts(3);
-    if (!axes || pads.size() != 2 * axes->size()) return n.invalid("pads and axes do not fit");
+    BEVEL_TRY(Array<Expr> axes, n.ints(3));
+    if (pads.size() != 2 * axes.size()) return n.invalid("pads and axes do not fit");
+    for (const Expr& axis : axes)
+      if (auto c = asConst(axis)) {
+        BEVEL_CHECK(axisOf(n, *c, rank));
+      }
     Array<Expr> full;
-    for (size_t i = 0; i < 2 * rank; ++i) full.push_back(intImm(0));
-    for (size_t i = 0; i < axes->size(); ++i) {
-      BEVEL_TRY(int64_t a, axisOf(n, (*axes)[i], rank));
-      full.set(size_t(a), pads[i]);
-      full.set(rank + size_t(a), pads[axes->size() + i]);
-    }
+    for (size_t side = 0; side < 2; ++side)
+      for (int64_t d = 0; d < int64_t(rank); ++d) {
+        Expr pad = intImm(0);
+        for (size_t i = 0; i < axes.size(); ++i) {
+          Expr here = logicalOr(eq(axes[i], intImm(d)), eq(axes[i], intImm(d - int64_t(rank))));
+          pad = n.analyzer().simplify(select(here, pads[side * axes.size() + i], pad));
+        }
+        full.push_back(pad);
+      }
     pads = full;
   }
   GraphExpr value = n.x(2);
@@ -345,10 +352,46 @@ Result<Values> reverseSequence(Node& n) {
   return n.one("gather_elements", {n.x(0), index}, {{"axis", intImm(timeAxis)}});
 }
 
+// update written into the cache along an axis, from a position of its own for each batch; circular: around
+// the end.
+Result<Values> tensorScatter(Node& n) { // cache, update, positions
+  BEVEL_CHECK(n.require(2));
+  BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", -2), n.rank(0)));
+  if (axis == 0 || n.rank(1) != n.rank(0))
+    return n.invalid("an axis behind the batch, and an update of the cache's rank are expected");
+  std::string mode = n.attrStr("mode", "linear");
+  if (mode != "linear" && mode != "circular") return n.invalid("unknown mode " + mode);
+  GraphExpr size, count;
+  Ints behind;
+  for (int64_t d = axis + 1; d < int64_t(n.rank(0)); ++d) behind.push_back(d - axis);
+  BEVEL_TRY(GraphExpr at, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
+                                            Node::shapeArg({n.shape(0)[size_t(axis)]})}));
+  BEVEL_TRY(at, unsqueeze(n, at, behind));
+  if (n.has(2)) {
+    Ints rest;
+    for (int64_t d = 1; d < int64_t(n.rank(0)); ++d) rest.push_back(d);
+    BEVEL_TRY(GraphExpr start, unsqueeze(n, n.x(2), rest));
+    BEVEL_TRY(at, binaryOp(n, "subtract", at, start));
+  }
+  BEVEL_TRY(size, n.emit("shape_to_tensor", {Node::shapeArg({n.shape(0)[size_t(axis)]})}));
+  BEVEL_TRY(count, n.emit("shape_to_tensor", {Node::shapeArg({n.shape(1)[size_t(axis)]})}));
+  if (mode == "circular") {
+    BEVEL_TRY(at, binaryOp(n, "floor_mod", at, size));
+  }
+  BEVEL_TRY(GraphExpr below, binaryOp(n, "less", at, count));
+  BEVEL_TRY(GraphExpr inside, binaryOp(n, "greater_equal", at, Node::scalarConstant(kInt64, 0)));
+  BEVEL_TRY(inside, binaryOp(n, "logical_and", inside, below));
+  BEVEL_TRY(GraphExpr index, n.emit("where", {inside, at, Node::scalarConstant(kInt64, 0)}));
+  BEVEL_TRY(index, n.emit("broadcast_to", {index, Node::shapeArg(n.shape(0))}));
+  BEVEL_TRY(GraphExpr written, n.emit("gather_elements", {n.x(1), index}, {{"axis", intImm(axis)}}));
+  return n.one("where", {inside, written, n.x(0)});
+}
+
 } // namespace
 
 std::vector<Conversion> moveConversions() {
-  return {{"Slice", 1, slice1},
+  return {{"TensorScatter", 24, tensorScatter},
+          {"Slice", 1, slice1},
           {"Slice", 10, slice10},
           {"Split", 1, split},
           {"Tile", 1, tile1},

@@ -95,6 +95,34 @@ Result<Values> conv(Node& n) {
   return Values{n.value(y)};
 }
 
+// A depthwise convolution over the state of the last call and the input; the new state is the end of both.
+Result<Values> causalConv(Node& n) { // input, weight, bias, past state
+  BEVEL_CHECK(n.require(2));
+  if (n.rank(0) != 3 || n.rank(1) != 3) return n.invalid("three dimensions are expected");
+  std::string activation = n.attrStr("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return n.invalid("unknown activation " + activation);
+  auto channels = asConst(n.shape(0)[1]), k = asConst(n.shape(1)[2]);
+  if (!channels || !k || *k < 1) return n.unsupported("channels or a kernel that only the run knows");
+  GraphExpr past = n.x(3);
+  if (!n.has(3)) {
+    BEVEL_TRY(past, n.emit("broadcast_to", {Node::scalarConstant(n.dtype(0), 0),
+                                            Node::shapeArg({n.shape(0)[0], n.shape(0)[1], intImm(*k - 1)})}));
+  }
+  BEVEL_TRY(GraphExpr all, n.emit("concat", {past, n.x(0)}, {{"axis", intImm(2)}}));
+  WindowAttrs w{{*k}, {1}, {1}, {0, 0}};
+  auto attrs = convAttrs(n, w);
+  attrs.back().second = intImm(*channels);
+  BEVEL_TRY(GraphExpr y, n.emit("nn.conv1d", {all, n.x(1)}, dict(attrs)));
+  BEVEL_TRY(y, withBias(n, y, 2));
+  if (activation != "none") {
+    BEVEL_TRY(y, unaryOp(n, "nn.silu", y));
+  }
+  const Expr length = shapeOfExpr(all)[2];
+  BEVEL_TRY(GraphExpr state, sliceAxis(n, all, 2, n.analyzer().simplify(length - (*k - 1)), length));
+  return Values{n.value(y), n.value(state)};
+}
+
 Result<GraphExpr> minusZero(Node& n, size_t x, size_t zero, bool weights) {
   BEVEL_TRY(GraphExpr e, n.castTo(n.x(x), kInt32));
   if (!n.has(zero)) return e;
@@ -253,7 +281,8 @@ Result<Values> globalLp(Node& n) {
 } // namespace
 
 std::vector<Conversion> nnConversions() {
-  return {{"Conv", 1, conv},
+  return {{"CausalConvWithState", 27, causalConv},
+          {"Conv", 1, conv},
           {"ConvTranspose", 1, convTranspose},
           {"ConvInteger", 10, convInteger},
           {"QLinearConv", 10, qlinearConv},

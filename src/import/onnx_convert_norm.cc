@@ -5,12 +5,47 @@ namespace bevel::onnx {
 
 namespace {
 
+// Statistics of the batch, and the running ones moved towards them.
+Result<Values> batchNormTraining(Node& n) {
+  DType t = n.dtype(0);
+  Ints axes = {0};
+  for (size_t d = 2; d < n.rank(0); ++d) axes.push_back(int64_t(d));
+  BEVEL_TRY(GraphExpr x, n.castTo(n.x(0), kFloat32));
+  BEVEL_TRY(GraphExpr mean, reduceOver(n, "mean", x, axes, true));
+  BEVEL_TRY(GraphExpr variance, binaryOp(n, "subtract", x, mean));
+  BEVEL_TRY(variance, binaryOp(n, "multiply", variance, variance));
+  BEVEL_TRY(variance, reduceOver(n, "mean", variance, axes, false));
+  BEVEL_TRY(mean, n.emit("squeeze", {mean}, {{"axis", intList(axes)}}));
+  Array<GraphExpr> args = {n.x(0)}, batch = {mean, variance};
+  for (size_t i = 1; i < 3; ++i) {
+    BEVEL_TRY(GraphExpr e, n.castTo(n.x(i), t));
+    args.push_back(e);
+  }
+  for (const GraphExpr& b : batch) {
+    BEVEL_TRY(GraphExpr e, n.castTo(b, t));
+    args.push_back(e);
+  }
+  BEVEL_TRY(Values out, n.one("nn.batch_norm", args, {{"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}}));
+  double momentum = n.attrFloat("momentum", 0.9);
+  for (size_t k = 0; k < 2; ++k) {
+    DType own = n.dtype(3 + k);
+    BEVEL_TRY(GraphExpr before, n.castTo(n.x(3 + k), kFloat32));
+    BEVEL_TRY(before, binaryOp(n, "multiply", before, Node::scalarConstant(kFloat32, momentum)));
+    BEVEL_TRY(GraphExpr moved,
+              binaryOp(n, "multiply", batch[k], Node::scalarConstant(kFloat32, 1 - momentum)));
+    BEVEL_TRY(moved, binaryOp(n, "add", before, moved));
+    BEVEL_TRY(moved, n.castTo(moved, own));
+    out.push_back(n.value(moved));
+  }
+  return out;
+}
+
 Result<Values> batchNorm(Node& n) {
   BEVEL_CHECK(n.require(5));
-  if (n.attrInt("training_mode", 0) != 0 ||
-      (n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.proto.outputs.size() > 1))
-    return n.unsupported("batch normalisation while training");
   if (n.rank(0) < 2) return n.unsupported("an input without channels");
+  if (n.attrInt("training_mode", 0) != 0) return batchNormTraining(n);
+  if (n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.proto.outputs.size() > 1)
+    return n.unsupported("batch normalisation while training before opset 14");
   DType t = n.dtype(0);
   Array<GraphExpr> args = {n.x(0)};
   for (size_t i = 1; i < 5; ++i) {

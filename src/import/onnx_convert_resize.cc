@@ -1,4 +1,4 @@
-// Resize and Upsample: output extents from scales or sizes, then one resampling an axis.
+// Resize and Upsample: output extents from scales or sizes, then one resampling an axis. GridSample.
 #include "import/onnx_helpers.h"
 
 #include <algorithm>
@@ -41,6 +41,24 @@ Result<Array<Expr>> scaledExtents(Node& n, size_t input, const Plan& p) {
   return n.importer.intsOf(n.value(e));
 }
 
+// The same of sizes that only the run knows.
+Status keepUnknownAspect(Node& n, Plan& p, bool smallest) {
+  Array<Expr> extents;
+  for (int64_t a : p.axes) extents.push_back(n.shape(0)[size_t(a)]);
+  BEVEL_TRY(GraphExpr in, n.emit("shape_to_tensor", {Node::shapeArg(extents)}));
+  BEVEL_TRY(in, n.castTo(in, kFloat32));
+  BEVEL_TRY(GraphExpr sizes, n.castTo(n.x(3), kFloat32));
+  BEVEL_TRY(GraphExpr scale, binaryOp(n, "divide", sizes, in));
+  BEVEL_TRY(scale, reduceOver(n, smallest ? "min" : "max", scale, std::nullopt, true));
+  BEVEL_TRY(GraphExpr e, binaryOp(n, "multiply", in, scale));
+  BEVEL_TRY(e, binaryOp(n, "add", e, Node::scalarConstant(kFloat32, 0.5)));
+  BEVEL_TRY(e, unaryOp(n, "floor", e));
+  BEVEL_TRY(e, n.castTo(e, kInt64));
+  BEVEL_TRY(p.extents, n.importer.intsOf(n.value(e)));
+  BEVEL_TRY(p.scaleTensor, n.emit("broadcast_to", {scale, Node::shapeArg({intImm(int64_t(p.axes.size()))})}));
+  return {};
+}
+
 // keep_aspect_ratio_policy: one scale for all axes, sizes rounded half up.
 Status keepAspect(Node& n, Plan& p) {
   std::string policy = n.attrStr("keep_aspect_ratio_policy", "stretch");
@@ -48,7 +66,7 @@ Status keepAspect(Node& n, Plan& p) {
   double scale = policy == "not_larger" ? INFINITY : 0;
   for (size_t k = 0; k < p.axes.size(); ++k) {
     auto in = asConst(n.shape(0)[size_t(p.axes[k])]), size = asConst(p.extents[k]);
-    if (!in || !size || *in == 0) return n.unsupported("an aspect ratio that only the run knows");
+    if (!in || !size || *in == 0) return keepUnknownAspect(n, p, policy == "not_larger");
     double s = double(*size) / double(*in);
     scale = policy == "not_larger" ? std::min(scale, s) : std::max(scale, s);
   }
@@ -163,10 +181,22 @@ Result<Values> upsample7(Node& n) {
   return resample(n, p, "asymmetric", "floor");
 }
 
+Result<Values> gridSample(Node& n) {
+  BEVEL_CHECK(n.require(2));
+  std::string mode = n.attrStr("mode", "linear");
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "bicubic") mode = "cubic";
+  return n.one("image.grid_sample", {n.x(0), n.x(1)},
+               {{"mode", str(mode)},
+                {"padding_mode", str(n.attrStr("padding_mode", "zeros"))},
+                {"align_corners", intImm(n.attrInt("align_corners", 0))}});
+}
+
 } // namespace
 
 std::vector<Conversion> resizeConversions() {
-  return {{"Resize", 10, resize10},
+  return {{"GridSample", 16, gridSample},
+          {"Resize", 10, resize10},
           {"Resize", 11, resize11},
           {"Upsample", 7, upsample7},
           {"Upsample", 9, resize10}};

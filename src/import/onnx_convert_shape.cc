@@ -215,25 +215,6 @@ Result<Values> identity(Node& n) {
   return Values{n.in(0)};
 }
 
-// In inference a Dropout passes its input on; the mask is all true.
-Result<Values> dropout(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  auto training =
-      n.has(2)
-          ? n.scalar(2)
-          : std::optional<double>(n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.opset < 1 ? 1.0 : 0.0);
-  auto ratio = n.has(1) ? n.scalar(1) : std::optional<double>(0.5);
-  if (!training || (*training != 0 && ratio != 0.0)) return n.unsupported("dropout while training");
-  Values out = {n.in(0)};
-  if (n.proto.outputs.size() > 1 && !n.proto.outputs[1].empty()) {
-    BEVEL_TRY(GraphExpr mask,
-              n.emit("broadcast_to", {Node::scalarConstant(n.opset >= 10 ? kBool : n.dtype(0), 1),
-                                      Node::shapeArg(n.shape(0))}));
-    out.push_back(n.value(mask));
-  }
-  return out;
-}
-
 Result<Values> depthToSpace(Node& n) {
   BEVEL_CHECK(n.require(1));
   if (n.rank(0) != 4) return n.invalid("four dimensions are expected");
@@ -282,7 +263,6 @@ std::vector<Conversion> shapeConversions() {
           {"Transpose", 1, transpose},
           {"Expand", 8, expand},
           {"Identity", 1, identity},
-          {"Dropout", 1, dropout},
           {"DepthToSpace", 1, depthToSpace},
           {"SpaceToDepth", 1, spaceToDepth}};
 }

@@ -64,6 +64,8 @@ std::vector<Conversion> recurrentConversions();
 std::vector<Conversion> resizeConversions();
 std::vector<Conversion> attentionConversions();
 std::vector<Conversion> selectionConversions();
+std::vector<Conversion> randomConversions();
+std::vector<Conversion> sequenceConversions();
 std::vector<Conversion> controlConversions();
 
 } // namespace bevel::onnx

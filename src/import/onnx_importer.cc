@@ -436,7 +436,9 @@ Status Importer::finish(OnnxModel& out, const Values& outputs) {
     results.push_back(e);
     out.outputs.push_back({model_.graph.outputs[i].name, e->type});
   }
-  GraphExpr result = results.size() == 1 ? results[0] : GraphExpr(make<const TupleNode>(results));
+  bool one = results.size() == 1 &&
+             !results[0]->type.is<TupleTypeNode>(); // a sequence is one output, not its elements
+  GraphExpr result = one ? results[0] : GraphExpr(make<const TupleNode>(results));
   BEVEL_TRY(GlobalVar name, builder_.emitFuncOutput(result));
   out.function = name->name;
   out.module = convertToDataflow(builder_.module());

@@ -177,8 +177,12 @@ Result<NodeRef> directAttr(const OpAttr& want, const AttributeProto& a) {
     auto t = a.type == AttrType::kInt ? dtypeOf(int32_t(a.i)) : std::nullopt;
     return t ? Result<NodeRef>(make<const DTypeImmNode>(*t)) : wrong();
   }
-  case AttrKind::kNode:
-    break;
+  case AttrKind::kNode: { // a list of strings
+    if (a.type != AttrType::kStrings) return wrong();
+    Array<NodeRef> items;
+    for (const std::string& s : a.strings) items.push_back(str(s));
+    return list(items);
+  }
   }
   return wrong();
 }

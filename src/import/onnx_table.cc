@@ -21,7 +21,7 @@ const Table& table() {
     Table made;
     for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions,
                         normConversions, recurrentConversions, resizeConversions, attentionConversions,
-                        selectionConversions, controlConversions})
+                        selectionConversions, randomConversions, sequenceConversions, controlConversions})
       for (const Conversion& c : family()) made.rows[{c.domain, c.op}].push_back(c);
     for (auto& [key, rows] : made.rows)
       std::stable_sort(rows.begin(), rows.end(),

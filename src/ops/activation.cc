@@ -156,7 +156,6 @@ void register_activation(OpRegistry& r) {
          .infer = preluInfer,
          .compute = preluCompute,
          .eval = preluEval,
-         .onnx = {{"PRelu"}},
          .tests = {"float32[2,3,4] float32[4]", "float32[2,3,4] float32[3,1]"}});
 }
 

@@ -1,4 +1,4 @@
-// Selection and reinterpretation: topk, nonzero, bitcast.
+// Selection and reinterpretation: topk, nonzero, unique, non_max_suppression, bitcast.
 #include "ops/common.h"
 
 #include <algorithm>
@@ -156,6 +156,36 @@ Result<HostTensors> nonzeroEval(const OpCall& call, const HostTensors& in) {
   return HostTensors{y};
 }
 
+// ---- unique, non_max_suppression: functions of the run time
+// ------------------------------------------------------------
+
+Result<Type> uniqueInfer(const OpCall& call, InferContext& context) {
+  Expr found = context.unknownDim("unique"), length;
+  Array<Expr> shape = {found};
+  if (call.hasAttr("axis")) {
+    BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+    shape = call.shape(0);
+    length = shape[size_t(axis)];
+    shape.set(size_t(axis), found);
+  } else
+    length = product(context.analyzer, call.shape(0));
+  Array<Type> fields = {tensorOf(call.dtype(0), shape), tensorOf(kInt64, {found}), tensorOf(kInt64, {length}),
+                        tensorOf(kInt64, {found})};
+  return Type(make<const TupleTypeNode>(fields));
+}
+
+Result<Type> nmsInfer(const OpCall& call, InferContext& context) {
+  if (call.rank(0) != 3 || call.rank(1) != 3)
+    return call.invalid("boxes [n, b, 4] and scores [n, c, b] are expected");
+  if (call.dtype(0) != kFloat32 || call.dtype(1) != kFloat32)
+    return call.unsupported("takes float32 boxes and scores");
+  const Array<Expr>&boxes = call.shape(0), &scores = call.shape(1);
+  BEVEL_CHECK(context.require(eq(boxes[2], intImm(4)), call, "a box has four coordinates"));
+  BEVEL_CHECK(context.require(logicalAnd(eq(boxes[0], scores[0]), eq(boxes[1], scores[2])), call,
+                              "boxes and scores differ in number"));
+  return tensorOf(kInt64, {context.unknownDim("selected"), intImm(3)});
+}
+
 // ---- bitcast
 
 Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
@@ -198,6 +228,30 @@ void register_selection(OpRegistry& r) {
          .compute = nonzeroCompute,
          .eval = nonzeroEval,
          .tests = {"float32[2,3]:pos shape(6)", "float32[0] shape(0)", "int32[4]:pos shape(4)"}});
+  r.add({.name = "unique",
+         .doc = "The different elements (slices along axis, where given), sorted or by first occurrence; "
+                "where each occurs first, which of\n"
+                "them each element is, and how often each occurs. ONNX Unique.",
+         .inputs = {"x"},
+         .attrs = {{"axis", AttrKind::kInt, nullptr}, intAttr("sorted", 1)},
+         .infer = uniqueInfer,
+         .packed = "bevel.unique",
+         .dataDependent = true,
+         .onnx = {{"Unique", 11}}});
+  r.add({.name = "non_max_suppression",
+         .doc = "Batch, class and index of boxes in order of their scores, without those that overlap a "
+                "better one by more than iou_threshold.\n"
+                "ONNX NonMaxSuppression.",
+         .inputs = {"boxes",
+                    "scores",
+                    {"max_output", InputKind::kOptional},
+                    {"iou_threshold", InputKind::kOptional},
+                    {"score_threshold", InputKind::kOptional}},
+         .attrs = {intAttr("center_point_box", 0)},
+         .infer = nmsInfer,
+         .packed = "bevel.non_max_suppression",
+         .dataDependent = true,
+         .onnx = {{"NonMaxSuppression", 10}}});
   r.add({.name = "bitcast",
          .doc = "The same bits as another dtype of the same width. ONNX BitCast.",
          .inputs = {"x"},
@@ -206,7 +260,7 @@ void register_selection(OpRegistry& r) {
          .compute = bitcastCompute,
          .eval = bitcastEval,
          .layout = LayoutKind::kAny,
-         .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8"}});
+         .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8", "bool[5] dtype=uint8"}});
 }
 
 } // namespace bevel::ops

@@ -26,8 +26,8 @@ protected:
   }
 
 private:
-  // packed(args…, attributes in the order of the entry): ints, floats and strings as scalars, lists as
-  // shapes.
+  // packed(args…, attributes in the order of the entry): ints, floats and strings as scalars, lists of ints
+  // as shapes, lists of strings one by one.
   GraphExpr packedCall(const GraphCallNode& call, const Op& op) {
     auto checked = checkCall(op, call.args, call.attrs);
     if (!checked) return fault(std::move(checked.error()));
@@ -40,16 +40,24 @@ private:
       else if (const auto* list = value.as<ListNode>()) {
         Array<Expr> items;
         for (const NodeRef& item : list->items) items.push_back(cast<ExprNode>(item));
-        args.push_back(make<const ShapeExprNode>(items));
+        bool texts = a.kind == AttrKind::kNode;
+        if (!texts) args.push_back(make<const ShapeExprNode>(items));
+        for (const Expr& item : items)
+          if (texts) args.push_back(make<const PrimValueNode>(item));
       } else if (const auto* d = value.as<DTypeImmNode>())
         args.push_back(make<const PrimValueNode>(cast<ExprNode>(str(d->value.str()))));
       else
         args.push_back(make<const PrimValueNode>(cast<ExprNode>(value)));
     }
-    auto type = builder.infer(GraphExpr(&call));
-    if (!type) return fault(std::move(type.error()));
+    Type type =
+        call.type; // without the dimensions that only the result tells: those are bound behind the call
+    if (!type) {
+      auto inferred = builder.infer(GraphExpr(&call));
+      if (!inferred) return fault(std::move(inferred.error()));
+      type = *inferred;
+    }
     auto out =
-        make<GraphCallNode>(make<const ExternFuncNode>(op.packed), args, nullptr, Array<Type>{*type}, *type);
+        make<GraphCallNode>(make<const ExternFuncNode>(op.packed), args, nullptr, Array<Type>{type}, type);
     out->origin = call.origin;
     return GraphExpr(out);
   }

@@ -176,25 +176,27 @@ static std::string withCase(const std::string& text, bool upper) {
   return out;
 }
 
-/// text_normalize(x, case_change_action = "NONE", is_case_sensitive = 0, stopwords = none: a text tensor).
+/// text_normalize(x, case_change_action = "NONE", is_case_sensitive = 0, stop words, one text each …).
 /// ONNX StringNormalizer-10: x is [n] or [1, n]; where nothing remains, one empty text does.
 int32_t textNormalize(const bevel_ctx*, void*, const bevel_value* raw, int32_t count, bevel_value* result) {
   Args args("text_normalize", raw, count);
-  Ref<Tensor> x, stop;
+  Ref<Tensor> x;
   std::string action;
   int64_t sensitive;
   BEVEL_RT_TRY(textTensor(args, 0, &x));
   BEVEL_RT_TRY(args.text(1, "NONE", &action));
   BEVEL_RT_TRY(args.integer(2, 0, &sensitive));
-  if (args.has(3)) BEVEL_RT_TRY(textTensor(args, 3, &stop));
   if (x->dl.ndim < 1 || x->dl.ndim > 2 || (x->dl.ndim == 2 && x->dl.shape[0] != 1))
     return args.refuse("expected [n] or [1, n]");
   if (action != "NONE" && action != "LOWER" && action != "UPPER")
     return args.refuse("unknown case_change_action");
   auto key = [&](const std::string& text) { return sensitive ? text : withCase(text, false); };
   std::vector<std::string> words;
-  if (stop)
-    for (const std::string& word : stop->storage->strings) words.push_back(key(word));
+  for (int32_t i = 3; i < count; ++i) {
+    std::string word;
+    BEVEL_RT_TRY(args.text(i, "", &word));
+    words.push_back(key(word));
+  }
   std::vector<std::string> kept;
   for (const std::string& text : x->storage->strings) {
     if (std::find(words.begin(), words.end(), key(text)) != words.end()) continue;

@@ -1,0 +1,129 @@
+// Random numbers: from the node's seed, or from its name, so that every run of a model draws the same.
+#include "base/hash.h"
+#include "import/onnx_helpers.h"
+
+#include <cmath>
+
+namespace bevel::onnx {
+
+namespace {
+
+int64_t seedOf(Node& n) {
+  const AttributeProto* given = n.attr("seed");
+  if (!given) return int64_t(hashText(n.name, 1) & 0xffffffff);
+  return given->type == AttrType::kInt ? given->i : int64_t(std::llround(double(given->f)));
+}
+
+/// [0, 1) in float32; `stream` tells draws of one node apart.
+Result<GraphExpr> uniform(Node& n, const Array<Expr>& shape, int64_t stream = 0) {
+  return n.emit("random.uniform", {Node::shapeArg(shape)},
+                {{"seed", intImm((seedOf(n) + stream * 0x51ed27) & 0xffffffff)}});
+}
+
+Result<DType> typeOf(Node& n, DType otherwise) {
+  if (!n.hasAttr("dtype")) return otherwise;
+  auto t = dtypeOf(int32_t(n.attrInt("dtype", 0)));
+  if (!t || !t->isFloat()) return n.unsupported("random numbers of that type");
+  return *t;
+}
+
+Result<Values> scaled(Node& n, GraphExpr e, double factor, double offset, DType t) {
+  BEVEL_TRY(e, binaryOp(n, "multiply", e, Node::scalarConstant(kFloat32, factor)));
+  BEVEL_TRY(e, binaryOp(n, "add", e, Node::scalarConstant(kFloat32, offset)));
+  BEVEL_TRY(e, n.castTo(e, t));
+  return Values{n.value(e)};
+}
+
+Result<Values> uniformOver(Node& n, const Array<Expr>& shape, DType otherwise) {
+  BEVEL_TRY(DType t, typeOf(n, otherwise));
+  BEVEL_TRY(GraphExpr u, uniform(n, shape));
+  double low = n.attrFloat("low", 0);
+  return scaled(n, u, n.attrFloat("high", 1) - low, low, t);
+}
+
+// sqrt(-2 ln(1 - u)) cos(2 pi v)
+Result<Values> normalOver(Node& n, const Array<Expr>& shape, DType otherwise) {
+  BEVEL_TRY(DType t, typeOf(n, otherwise));
+  BEVEL_TRY(GraphExpr u, uniform(n, shape));
+  BEVEL_TRY(GraphExpr v, uniform(n, shape, 1));
+  BEVEL_TRY(u, binaryOp(n, "subtract", Node::scalarConstant(kFloat32, 1), u));
+  BEVEL_TRY(u, unaryOp(n, "log", u));
+  BEVEL_TRY(u, binaryOp(n, "multiply", u, Node::scalarConstant(kFloat32, -2)));
+  BEVEL_TRY(u, unaryOp(n, "sqrt", u));
+  BEVEL_TRY(v, binaryOp(n, "multiply", v, Node::scalarConstant(kFloat32, 2 * M_PI)));
+  BEVEL_TRY(v, unaryOp(n, "cos", v));
+  BEVEL_TRY(u, binaryOp(n, "multiply", u, v));
+  return scaled(n, u, n.attrFloat("scale", 1), n.attrFloat("mean", 0), t);
+}
+
+Result<Values> randomUniform(Node& n) {
+  return uniformOver(n, dims(n.attrInts("shape")), kFloat32);
+}
+Result<Values> randomNormal(Node& n) {
+  return normalOver(n, dims(n.attrInts("shape")), kFloat32);
+}
+Result<Values> randomUniformLike(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  return uniformOver(n, n.shape(0), n.dtype(0).isFloat() ? n.dtype(0) : kFloat32);
+}
+Result<Values> randomNormalLike(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  return normalOver(n, n.shape(0), n.dtype(0).isFloat() ? n.dtype(0) : kFloat32);
+}
+
+// One where a draw lies below the input's probability.
+Result<Values> bernoulli(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  auto t = n.hasAttr("dtype") ? dtypeOf(int32_t(n.attrInt("dtype", 0))) : n.dtype(0);
+  if (!t) return n.unsupported("the type of the result");
+  BEVEL_TRY(GraphExpr u, uniform(n, n.shape(0)));
+  BEVEL_TRY(GraphExpr p, n.castTo(n.x(0), kFloat32));
+  BEVEL_TRY(GraphExpr hit, binaryOp(n, "less", u, p));
+  BEVEL_TRY(hit, n.castTo(hit, *t));
+  return Values{n.value(hit)};
+}
+
+// x / (1 - ratio) where a draw reaches the ratio, else 0; without training x as it is. `training` may be a
+// value of the run.
+Result<Values> dropout(Node& n) {
+  BEVEL_CHECK(n.require(1));
+  bool known = !n.has(2);
+  bool training = known ? n.opset < 7 && n.hasAttr("is_test") && n.attrInt("is_test", 0) == 0 : false;
+  if (auto given = n.scalar(2)) known = true, training = *given != 0;
+  auto ratio = n.has(1) ? n.scalar(1) : std::optional<double>(n.attrFloat("ratio", 0.5));
+  GraphExpr x = n.x(0), all;
+  BEVEL_TRY(all, n.emit("broadcast_to", {Node::scalarConstant(kBool, 1), Node::shapeArg(n.shape(0))}));
+  DType maskType = n.opset >= 10 ? kBool : n.dtype(0);
+  if (known && (!training || ratio == 0.0)) {
+    BEVEL_TRY(all, n.castTo(all, maskType));
+    return Values{n.in(0), n.value(all)};
+  }
+  BEVEL_TRY(GraphExpr u, uniform(n, n.shape(0)));
+  GraphExpr r = n.has(1) ? n.x(1) : Node::scalarConstant(kFloat32, *ratio);
+  BEVEL_TRY(r, n.castTo(r, kFloat32));
+  BEVEL_TRY(GraphExpr mask, binaryOp(n, "greater_equal", u, r));
+  BEVEL_TRY(GraphExpr kept, binaryOp(n, "subtract", Node::scalarConstant(kFloat32, 1), r));
+  BEVEL_TRY(GraphExpr y, n.castTo(x, kFloat32));
+  BEVEL_TRY(y, binaryOp(n, "divide", y, kept));
+  BEVEL_TRY(y, n.castTo(y, n.dtype(0)));
+  BEVEL_TRY(y, n.emit("where", {mask, y, Node::scalarConstant(n.dtype(0), 0)}));
+  if (!known) {
+    BEVEL_TRY(y, n.emit("where", {n.x(2), y, x}));
+    BEVEL_TRY(mask, n.emit("where", {n.x(2), mask, all}));
+  }
+  BEVEL_TRY(mask, n.castTo(mask, maskType));
+  return Values{n.value(y), n.value(mask)};
+}
+
+} // namespace
+
+std::vector<Conversion> randomConversions() {
+  return {{"RandomUniform", 1, randomUniform},
+          {"RandomNormal", 1, randomNormal},
+          {"RandomUniformLike", 1, randomUniformLike},
+          {"RandomNormalLike", 1, randomNormalLike},
+          {"Bernoulli", 15, bernoulli},
+          {"Dropout", 1, dropout}};
+}
+
+} // namespace bevel::onnx

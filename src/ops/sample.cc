@@ -1,0 +1,224 @@
+// Sampling at coordinates that are data: grid_sample.
+//
+//   y[n, c, o…] = sum over taps t of weight(t) * x[n, c, floor(at[o]) + t],   at = position of grid[n, o…] in
+//   x
+//
+// The coordinates are a tensor of their own, so that the taps of all axes share them.
+#include "ops/common.h"
+
+#include <algorithm>
+
+namespace bevel::ops {
+
+namespace {
+
+constexpr double kCubic = -0.75;  // Keys' a
+constexpr double kFarthest = 1e9; // coordinates beyond are as good as there
+
+Result<Type> gridSampleInfer(const OpCall& call, InferContext& context) {
+  size_t rank = call.rank(0);
+  BEVEL_CHECK(requireFloat(call, 0));
+  BEVEL_CHECK(requireFloat(call, 1));
+  std::string mode = call.s("mode"), padding = call.s("padding_mode");
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") return call.invalid("unknown mode " + mode);
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    return call.invalid("unknown padding_mode " + padding);
+  if (rank < 3 || rank > 5 || call.rank(1) != rank)
+    return call.unsupported("takes one to three spatial dimensions and a grid of as many axes as the input");
+  const Array<Expr>&x = call.shape(0), &grid = call.shape(1);
+  BEVEL_CHECK(context.require(eq(grid[rank - 1], intImm(int64_t(rank) - 2)), call,
+                              "the grid's last axis holds one coordinate a spatial dimension"));
+  BEVEL_CHECK(context.require(eq(grid[0], x[0]), call, "input and grid differ in batches"));
+  Array<Expr> shape = {x[0], x[1]};
+  for (size_t d = 1; d + 1 < rank; ++d) shape.push_back(grid[d]);
+  return tensorOf(call.dtype(0), shape);
+}
+
+/// x mirrored at low and high until it lies between.
+Expr reflect(const Expr& x, const Expr& low, const Expr& high) {
+  Expr span = high - low, period = span + span;
+  Expr away = callIntrin(Intrin::kFabs, x - low);
+  Expr within = away - callIntrin(Intrin::kFloor, fdiv(away, period)) * period;
+  return select(span > real(x, 0), low + min(within, period - within), low);
+}
+
+struct Axis {
+  Expr extent, low, high; // as float
+  Expr size;              // as integer
+};
+
+Axis axisOf(const OpCall& call, DType t, const Expr& size) {
+  Expr n = castTo(t, size);
+  if (call.i("align_corners")) return {n, real(n, 0), n - real(n, 1), size};
+  return {n, real(n, -0.5), n - real(n, 0.5), size};
+}
+
+/// Weights of the taps at fraction f behind the first whole position; their offsets begin at `first`.
+std::vector<Expr> tapWeights(const std::string& mode, const Expr& f, int64_t& first) {
+  auto c = [&](double v) { return real(f, v); };
+  first = 0;
+  if (mode == "linear") return {c(1) - f, f};
+  first = -1;
+  double a = kCubic;
+  auto outer = [&](const Expr& x) { return ((c(a) * x - c(5 * a)) * x + c(8 * a)) * x - c(4 * a); };
+  auto inner = [&](const Expr& x) { return (c(a + 2) * x - c(a + 3)) * x * x + c(1); };
+  return {outer(f + c(1)), inner(f), inner(c(1) - f), outer(c(2) - f)};
+}
+
+/// One element of x at whole positions, and whether it lies inside where outside is zero.
+Expr pixel(const std::string& padding, const te::Tensor& x, Array<Expr> index, const std::vector<Expr>& at,
+           const std::vector<Axis>& axes, DType t) {
+  Expr inside = boolImm(true);
+  for (size_t d = 0; d < at.size(); ++d) {
+    Expr k = at[d], last = axes[d].size - 1;
+    if (padding == "zeros") inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k <= last));
+    if (padding == "reflection") k = castTo(kInt64, reflect(castTo(t, k), axes[d].low, axes[d].high));
+    index.push_back(max(min(k, last), intImm(0)));
+  }
+  Expr value = castTo(t, x(index));
+  return padding == "zeros" ? select(inside, value, constantFloat(t, 0)) : value;
+}
+
+Result<TeTensors> gridSampleCompute(const OpCall& call, const TeTensors& in) {
+  const te::Tensor &x = in[0], &grid = in[1];
+  std::string mode = call.s("mode"), padding = call.s("padding_mode");
+  size_t spatial = x.rank() - 2;
+  DType t = computeType(grid.dtype()).bits > computeType(x.dtype()).bits ? computeType(grid.dtype())
+                                                                         : computeType(x.dtype());
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < spatial; ++d) axes.push_back(axisOf(call, t, x.shape()[2 + d]));
+  te::Tensor coordinates = te::compute(grid.shape(), "coordinates", [&](const Array<Var>& i) {
+    Expr g = castTo(t, grid(exprs(i))), one = real(g, 1), half = real(g, 0.5), at = real(g, 0);
+    for (size_t d = 0; d < spatial; ++d) { // the last coordinate is that of the first spatial axis
+      const Axis& a = axes[d];
+      Expr here =
+          call.i("align_corners") ? (g + one) * half * (a.extent - one) : ((g + one) * a.extent - one) * half;
+      if (mode == "nearest")
+        here = callIntrin(Intrin::kNearbyInt, here);
+      else if (padding == "border")
+        here = max(min(here, a.extent - one), real(g, 0));
+      else if (padding == "reflection")
+        here = reflect(here, a.low, a.high);
+      at = select(eq(i.back(), intImm(int64_t(spatial - 1 - d))), here, at);
+    }
+    return max(min(at, real(g, kFarthest)), real(g, -kFarthest));
+  });
+  return TeTensors{te::compute(resultShape(call), "grid_sample", [&](const Array<Var>& i) {
+    std::vector<Expr> whole, at(spatial);
+    std::vector<std::vector<Expr>> weights(spatial);
+    int64_t first = 0;
+    for (size_t d = 0; d < spatial; ++d) {
+      Array<Expr> place = {i[0]};
+      for (size_t o = 2; o < i.size(); ++o) place.push_back(i[o]);
+      place.push_back(intImm(int64_t(spatial - 1 - d)));
+      Expr c = coordinates(place), base = callIntrin(Intrin::kFloor, c);
+      whole.push_back(castTo(kInt64, base));
+      if (mode == "nearest")
+        weights[d] = {real(c, 1)};
+      else
+        weights[d] = tapWeights(mode, c - base, first);
+    }
+    auto along = [&](auto&& self, size_t d) -> Expr {
+      if (d == spatial) return pixel(padding, x, {i[0], i[1]}, at, axes, t);
+      Expr sum;
+      for (size_t k = 0; k < weights[d].size(); ++k) {
+        at[d] = whole[d] + intImm(first + int64_t(k));
+        Expr term = self(self, d + 1);
+        if (mode != "nearest") term = term * weights[d][k];
+        sum = sum ? sum + term : term;
+      }
+      return sum;
+    };
+    return castTo(x.dtype(), along(along, 0));
+  })};
+}
+
+// ---- host
+// ------------------------------------------------------------------------------------------------------------
+
+double reflectHost(double x, double low, double high) {
+  if (!(high > low)) return low;
+  while (x < low || x > high) x = x < low ? 2 * low - x : 2 * high - x;
+  return x;
+}
+
+double cubicHost(double x) {
+  x = std::fabs(x);
+  if (x <= 1) return ((kCubic + 2) * x - (kCubic + 3)) * x * x + 1;
+  return x < 2 ? ((x - 5) * x + 8) * x * kCubic - 4 * kCubic : 0;
+}
+
+struct SampleHost {
+  const OpCall& call;
+  const TensorObject& x;
+  std::string mode, padding;
+  Ints strides;
+
+  /// The interpolation over axes 2 + d and behind, at `at`.
+  double value(size_t d, int64_t offset, const std::vector<double>& at) const {
+    if (d == at.size()) return x.asDouble(offset);
+    int64_t n = x.shape[2 + d];
+    double low = call.i("align_corners") ? 0 : -0.5,
+           high = call.i("align_corners") ? double(n - 1) : double(n) - 0.5, total = 0;
+    int64_t base = int64_t(std::floor(at[d]));
+    for (int64_t k = base - 1; k <= base + 2; ++k) {
+      double distance = at[d] - double(k);
+      double weight = mode == "nearest"  ? double(k == base)
+                      : mode == "linear" ? std::max(0.0, 1 - std::fabs(distance))
+                                         : cubicHost(distance);
+      int64_t p = k;
+      if (padding == "reflection") p = int64_t(reflectHost(double(k), low, high));
+      if (padding != "zeros") p = std::clamp<int64_t>(p, 0, n - 1);
+      if (weight != 0 && p >= 0 && p < n) total += weight * value(d + 1, offset + p * strides[2 + d], at);
+    }
+    return total;
+  }
+};
+
+Result<HostTensors> gridSampleEval(const OpCall& call, const HostTensors& in) {
+  const TensorObject &x = *in[0], &grid = *in[1];
+  SampleHost s{call, x, call.s("mode"), call.s("padding_mode"), stridesOf(x.shape)};
+  size_t spatial = x.shape.size() - 2;
+  auto y = TensorObject::zeros(x.dtype, hostShape(call));
+  int64_t at = 0, points = count(y->shape) / std::max<int64_t>(1, y->shape[0] * y->shape[1]);
+  for (int64_t n = 0; n < y->shape[0]; ++n)
+    for (int64_t c = 0; c < y->shape[1]; ++c)
+      for (int64_t o = 0; o < points; ++o) {
+        std::vector<double> where;
+        for (size_t d = 0; d < spatial; ++d) {
+          double g = grid.asDouble((n * points + o) * int64_t(spatial) + int64_t(spatial - 1 - d)),
+                 size = double(x.shape[2 + d]);
+          bool align = call.i("align_corners") != 0;
+          double p = align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
+          if (s.mode == "nearest")
+            p = std::nearbyint(p);
+          else if (s.padding == "border")
+            p = std::clamp(p, 0.0, size - 1);
+          else if (s.padding == "reflection")
+            p = reflectHost(p, align ? 0 : -0.5, align ? size - 1 : size - 0.5);
+          where.push_back(p);
+        }
+        y->setDouble(at++, s.value(0, n * s.strides[0] + c * s.strides[1], where));
+      }
+  return HostTensors{y};
+}
+
+} // namespace
+
+void register_sample(OpRegistry& r) {
+  r.add({.name = "image.grid_sample",
+         .doc = "Elements of x [n, c, d…] at coordinates of grid [n, o…, rank - 2] in [-1, 1], innermost "
+                "axis first, interpolated.\n"
+                "ONNX GridSample.",
+         .inputs = {"x", "grid"},
+         .attrs = {strAttr("mode", "linear"), strAttr("padding_mode", "zeros"), intAttr("align_corners", 0)},
+         .infer = gridSampleInfer,
+         .compute = gridSampleCompute,
+         .eval = gridSampleEval,
+         .tests = {"float32[2,3,4,5] float32[2,3,2,2]",
+                   "float32[1,1,4,3] float32[1,4,3,2] mode=cubic padding_mode=border",
+                   "float32[1,2,3,2,4] float32[1,2,2,2,3] padding_mode=reflection align_corners=1",
+                   "float32[1,1,5,4] float32[1,6,1,2] mode=cubic padding_mode=reflection"}});
+}
+
+} // namespace bevel::ops
