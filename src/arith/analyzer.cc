@@ -109,6 +109,11 @@ size_t AnalyzerState::assume(const Expr& condition) {
   return depth;
 }
 
+void AnalyzerState::know(const Expr& condition) {
+  addFacts(simplify(condition), true, nullptr, facts_);
+  changed();
+}
+
 void AnalyzerState::restore(size_t depth) {
   assumed_.resize(std::min(depth, assumed_.size()));
   changed();
@@ -132,6 +137,9 @@ void Analyzer::bind(const Var& var, const Expr& value) {
 }
 void Analyzer::bind(const Var& var, ConstBound bound) {
   state_->bindBound(var, bound);
+}
+void Analyzer::know(const Expr& condition) {
+  state_->know(condition);
 }
 void Analyzer::unbind(const Var& var) {
   state_->unbind(var);

@@ -65,6 +65,8 @@ public:
   /// var has this value; simplify puts it in place of var.
   void bind(const Var& var, const Expr& value);
   void bind(const Var& var, ConstBound bound);
+  /// The condition holds as long as the analyzer lives; see assume.
+  void know(const Expr& condition);
   /// Forgets var.
   void unbind(const Var& var);
 

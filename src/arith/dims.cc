@@ -4,19 +4,12 @@
 namespace bevel {
 
 void bindDims(const Array<Expr>& shape, Analyzer& analyzer) {
-  for (const Expr& dim : shape) {
-    Expr e = dim;
-    for (const auto* b = e.as<BinaryNode>(); b && b->op == BinaryOp::kMul; b = e.as<BinaryNode>()) {
-      auto left = asConst(b->a), right = asConst(b->b);
-      if (left.value_or(0) > 0)
-        e = b->b;
-      else if (right.value_or(0) > 0)
-        e = b->a;
-      else
-        break;
-    }
-    if (const auto* v = e.as<VarNode>(); v && v->dtype.isInteger())
+  for (const Expr& dim : shape)
+    if (const auto* v = dim.as<VarNode>(); v && v->dtype.isInteger())
       analyzer.bind(Var(v), ConstBound{0, kPosInf});
+  for (const Expr& dim : shape) {
+    Expr known = constant(dim->dtype, 0) <= dim;
+    if (!asConst(dim) && !dim.is<VarNode>() && !analyzer.prove(known)) analyzer.know(known);
   }
 }
 

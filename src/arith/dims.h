@@ -5,9 +5,8 @@
 
 namespace bevel {
 
-/// Tells the analyzer that these dimensions are >= 0. Of the variables, those follow to be >= 0 that are a
-/// dimension, or a positive multiple of one: a variable inside of another expression may be a value of the
-/// run, such as a negative axis.
+/// Tells the analyzer that these dimensions are >= 0. A variable inside of another expression may be a value of the run, such
+/// as a negative axis: of it only what follows is known.
 void bindDims(const Array<Expr>& shape, Analyzer& analyzer);
 
 } // namespace bevel

@@ -63,18 +63,20 @@ bool AnalyzerState::search(const LinearForm& f, int depth) {
   --budget_;
   if (formBound(f).min >= 0) return true;
   if (depth == 0 || f.isConst()) return false;
-  // Unbounded terms first: nothing can be proved while one remains.
-  for (bool unbounded : {true, false}) {
-    bool any = false;
+  // Unbounded terms first: nothing can be proved while one remains, but what a bounded quotient or product
+  // brings may remove it.
+  bool infinite = false;
+  for (bool unbounded : {true, false})
     for (const Term& t : f.terms) {
-      bool infinite = scaled(bound(t.atom), t.coef).min == kNegInf;
-      if (infinite != unbounded) continue;
-      any = true;
-      if (searchFacts(f, t, depth) || searchStructure(f, t, depth) || searchProduct(f, t, depth)) return true;
-      if (unbounded) break; // some step must remove this one; the others can wait
+      if ((scaled(bound(t.atom), t.coef).min == kNegInf) != unbounded) continue;
+      bool again = unbounded && infinite; // some step must remove the first of them; the others can wait
+      infinite |= unbounded;
+      if (again) continue;
+      if (!infinite || unbounded
+              ? searchFacts(f, t, depth) || searchStructure(f, t, depth) || searchProduct(f, t, depth)
+              : searchStructure(f, t, depth))
+        return true;
     }
-    if (any && unbounded) return false;
-  }
   return false;
 }
 

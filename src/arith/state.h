@@ -54,6 +54,7 @@ public:
   };
   Saved save(const std::vector<Var>& vars) const;
   void putBack(const Saved& saved);
+  void know(const Expr& condition);
   size_t assume(const Expr& condition); // returns the depth to restore
   void restore(size_t depth);
 

@@ -7,6 +7,7 @@
 // For every write and every other access of the same buffer, two different iterations must provably touch
 // different elements: in some dimension the index moves by more per iteration than the loops inside can make
 // up for, or the indices are together a one to one image of the loop and those inside it.
+#include "arith/dims.h"
 #include "arith/iter_map.h"
 #include "arith/linear.h"
 #include "ir/structural.h"
@@ -52,13 +53,16 @@ public:
   }
 
 private:
-  /// What the extents of loops are made of are sizes, which are not negative (loops around are bound
-  /// afterwards).
+  /// A dependence needs iterations: the factors of extents, which are sizes, are then at least one (loops
+  /// around are bound afterwards). Divisors of a fused loop's variable are such factors.
   void bindSizes(const Expr& extent) {
-    walk(extent, [&](const NodeRef& n) {
-      if (n.is<VarNode>()) analyzer_.bind(cast<VarNode>(n), ConstBound{0, kPosInf});
-      return true;
-    });
+    if (const auto* b = extent.as<BinaryNode>(); b && b->op == BinaryOp::kMul) {
+      bindSizes(b->a);
+      bindSizes(b->b);
+    } else if (!asConst(extent)) {
+      bindDims({extent}, analyzer_);
+      analyzer_.know(constant(extent->dtype, 1) <= extent);
+    }
   }
 
   Status illegal(const std::string& why, const NodeRef& at) {

@@ -1,6 +1,7 @@
 // Collects accesses with the loops and conditions around them, and relaxes them to regions.
 #include "loop/regions.h"
 
+#include "arith/dims.h"
 #include "arith/int_set.h"
 #include "ir/structural.h"
 
@@ -289,6 +290,11 @@ Expr extentBetween(const Expr& hi, const Expr& lo, int64_t more, Analyzer& analy
 }
 
 } // namespace
+
+void bindDims(const PrimFunc& f, Analyzer& analyzer) {
+  for (const Buffer& b : f->buffers)
+    if (b) bindDims(b->shape, analyzer);
+}
 
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
   AccessCollector collector(options);

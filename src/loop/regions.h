@@ -16,6 +16,10 @@ namespace bevel {
 
 class Analyzer;
 
+/// Tells the analyzer what holds of the sizes of a function's parameters: they, and what they are made of,
+/// are not negative.
+void bindDims(const PrimFunc& f, Analyzer& analyzer);
+
 /// A loop or block axis with its domain.
 using VarRange = std::pair<Var, Range>;
 

@@ -1,6 +1,7 @@
 #include "sched/scope.h"
 
 #include "ir/structural.h"
+#include "loop/regions.h"
 
 #include <algorithm>
 
@@ -42,11 +43,7 @@ void setBody(Schedule& sch, Stmt body) {
 }
 
 void bindShapeDims(const PrimFunc& f, Analyzer& analyzer) {
-  for (const Buffer& b : f->buffers) {
-    if (!b) continue;
-    for (const Expr& d : b->shape)
-      if (auto* v = d.as<VarNode>()) analyzer.bind(Var(v), ConstBound{0, kPosInf});
-  }
+  bindDims(f, analyzer);
 }
 
 void bindLoop(const For& loop, Analyzer& analyzer) {

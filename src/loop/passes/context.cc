@@ -1,14 +1,7 @@
 // The context rewriter, and small predicates that the passes share.
 #include "loop/passes/context.h"
 
-#include "arith/dims.h"
-
 namespace bevel {
-
-void bindDims(const PrimFunc& f, Analyzer& analyzer) {
-  for (const Buffer& b : f->buffers)
-    if (b) bindDims(b->shape, analyzer);
-}
 
 template <class T> Ref<const T> ContextRewriter::under(const Expr& condition, const Ref<const T>& node) {
   auto scope = analyzer.assume(stripLikely(condition));

@@ -4,11 +4,9 @@
 
 #include "arith/analyzer.h"
 #include "ir/structural.h"
+#include "loop/regions.h"
 
 namespace bevel {
-
-/// Tells the analyzer what holds of a function's symbolic dimensions: they are >= 0.
-void bindDims(const PrimFunc& f, Analyzer& analyzer);
 
 /// Subclasses override visit() and call ContextRewriter::visit for the default, which enters scopes.
 class ContextRewriter : public Rewriter {
