@@ -58,7 +58,8 @@ std::vector<Expr> AnalyzerState::sizeConditions(const Expr& extent) {
   std::vector<Expr> factors, out;
   collectFactors(extent, factors);
   for (const Expr& f : factors)
-    if (!asConst(f) && bound(f).min >= 0) out.push_back(simplify(constant(f->dtype, 1) <= f));
+    if (!asConst(f) && proveLessEqual(constant(f->dtype, 0), f))
+      out.push_back(simplify(constant(f->dtype, 1) <= f));
   return out;
 }
 

@@ -209,6 +209,18 @@ bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int dep
       if (j != i) rest = rest ? Expr(make<const BinaryNode>(BinaryOp::kMul, rest, factors[j])) : factors[j];
     LinearForm other;
     other.add(rest, 1);
+    // y * (x // y) lies in (x - y, x] for y > 0.
+    if (auto q = factors[i].as<BinaryNode>();
+        q && q->op == BinaryOp::kFloorDiv && sameExpr(q->b, rest) && provePositive(other)) {
+      LinearForm fact = exactForm(q->a);
+      fact.add(t.atom, -1);
+      if (t.coef > 0) {
+        fact.scale(-1);
+        fact.add(other);
+        fact.addConst(-1);
+      }
+      if (fact.valid && cancelWith(f, t, fact, depth)) return true;
+    }
     if (!proveNonNegative(other)) continue;
     auto times = [&](const LinearForm& fact) { return product(fact, other); }; // fact * rest >= 0
     ConstBound b = bound(factors[i]);

@@ -12,21 +12,50 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-typedef float Vector __attribute__((vector_size(64)));
+typedef float Vector8 __attribute__((vector_size(32)));
+typedef float Vector16 __attribute__((vector_size(64)));
+constexpr int kChains =
+    10; // independent multiply-adds: more than hide the latency, few enough to stay in registers
 
-// Independent chains of multiply-adds: as many as hide the latency, few enough to stay in registers.
-__attribute__((target_clones("avx512f", "avx2,fma", "default"), optimize("fp-contract=fast"))) double
-chains(int64_t rounds, float seed) {
-  Vector a[6];
-  for (int i = 0; i < 6; ++i)
-    for (int k = 0; k < 16; ++k) a[i][k] = seed + float(i + k);
-  Vector m = a[0] * 0 + 0.999f, c = a[0] * 0 + 0.001f;
-  for (int64_t r = 0; r < rounds; ++r)
-    for (int i = 0; i < 6; ++i) a[i] = a[i] * m + c;
-  double sum = 0;
-  for (int i = 0; i < 6; ++i)
-    for (int k = 0; k < 16; ++k) sum += double(a[i][k]);
+// The chains are written out: a loop over an array would keep them in memory.
+#define BEVEL_CHAINS(Vector, lanes)                                                                          \
+  Vector m = Vector{} + 0.999f, c = Vector{} + 0.001f;                                                       \
+  Vector a0 = c + seed, a1 = a0 + 1.f, a2 = a0 + 2.f, a3 = a0 + 3.f, a4 = a0 + 4.f;                          \
+  Vector a5 = a0 + 5.f, a6 = a0 + 6.f, a7 = a0 + 7.f, a8 = a0 + 8.f, a9 = a0 + 9.f;                          \
+  for (int64_t r = 0; r < rounds; ++r) {                                                                     \
+    a0 = a0 * m + c, a1 = a1 * m + c, a2 = a2 * m + c, a3 = a3 * m + c, a4 = a4 * m + c;                     \
+    a5 = a5 * m + c, a6 = a6 * m + c, a7 = a7 * m + c, a8 = a8 * m + c, a9 = a9 * m + c;                     \
+  }                                                                                                          \
+  Vector all = a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9;                                              \
+  double sum = 0;                                                                                            \
+  for (int k = 0; k < lanes; ++k) sum += double(all[k]);                                                     \
   return sum;
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"), optimize("O2", "fp-contract=fast"))) double chains512(int64_t rounds,
+                                                                                        float seed) {
+  BEVEL_CHAINS(Vector16, 16)
+}
+__attribute__((target("avx2,fma"), optimize("O2", "fp-contract=fast"))) double chains256(int64_t rounds,
+                                                                                         float seed) {
+  BEVEL_CHAINS(Vector8, 8)
+}
+#endif
+__attribute__((optimize("O2", "fp-contract=fast"))) double chainsAny(int64_t rounds, float seed) {
+  BEVEL_CHAINS(Vector8, 8)
+}
+
+// Operations of one round, and the function that this machine can run.
+struct Chains {
+  double (*run)(int64_t rounds, float seed) = chainsAny;
+  int lanes = 8;
+};
+Chains chainsOfMachine() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {chains512, 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {chains256, 8};
+#endif
+  return {};
 }
 
 template <class F> void onThreads(int threads, F f) {
@@ -43,10 +72,12 @@ volatile double sink; // keeps the measured work alive
 Machine measureMachine(int threads) {
   Machine out;
   constexpr int64_t kRounds = 400000;
+  const Chains chains = chainsOfMachine();
   for (int attempt = 0; attempt < 5; ++attempt) {
     double begin = now();
-    onThreads(threads, [&](int t) { sink = chains(kRounds, float(t)); });
-    out.gflops = std::max(out.gflops, double(threads) * double(kRounds) * 6 * 16 * 2 / (now() - begin) / 1e9);
+    onThreads(threads, [&](int t) { sink = chains.run(kRounds, float(t)); });
+    double operations = double(threads) * double(kRounds) * kChains * chains.lanes * 2;
+    out.gflops = std::max(out.gflops, operations / (now() - begin) / 1e9);
   }
   constexpr size_t kWords = 8u << 20; // 64 MB a thread
   std::vector<std::vector<uint64_t>> data(size_t(threads), std::vector<uint64_t>(kWords, 1));

@@ -159,6 +159,7 @@ struct Op {
   std::string packed = "";    // run-time function, for the closed list of data-dependent ops
   bool dataDependent = false; // result shapes depend on values
   bool pure = true;           // false: not removed, merged or reordered
+  bool view = false;          // the result holds the elements of the first input in the same order
   GradientFn gradient = nullptr;
   LayoutKind layout = LayoutKind::kOpaque;
   std::vector<OnnxName> onnx = {};

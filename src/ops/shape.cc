@@ -281,6 +281,7 @@ void register_shape(OpRegistry& r) {
          .infer = reshapeInfer,
          .compute = reshapeCompute,
          .eval = reshapeEval,
+         .view = true,
          .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)",
                    "float32[0,3] shape(3,0)", "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
   r.add({.name = "expand_dims",

@@ -25,6 +25,8 @@ TEST(View, ReshapesAreViews) {
   EXPECT_TRUE(viewOf("24,", "2, 3, 4", "2, 3, 4", "i, j, k", "A[i * 12 + j * 4 + k]"));
   EXPECT_TRUE(viewOf("6, 4", "2, 3, 4", "2, 3, 4", "i, j, k", "A[i * 3 + j, k]"));
   EXPECT_TRUE(viewOf("2, 1, 3, 4, 1", "2, 3, 4", "2, 3, 4", "i, j, k", "A[i, 0, j, k, 0]"));
+  EXPECT_TRUE(viewOf("8, 3", "2, 3, 4", "2, 3, 4", "i, j, k",
+                     "A[(i * 12 + j * 4 + k) // 3, (i * 12 + j * 4 + k) % 3]"));
   EXPECT_TRUE(viewOf("5, 3, 4", "2, 3, 4", "2, 3, 4", "i, j, k", "A[i, j, k]")); // the first rows
 }
 

@@ -73,8 +73,9 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
   for (const BlockInfo& other : all) {
     if (other.block->name == b.block->name || !reads(other, result)) continue;
     ++readers;
-    bool heavy = branches(b.block) || bodyWork(b.block) > 2;
-    if (heavy && (tiled(other) || repeats(other, result))) return false;
+    bool heavy = bodyWork(b.block) > 2;
+    if ((heavy || branches(b.block)) && tiled(other)) return false;
+    if (heavy && repeats(other, result)) return false;
   }
   return readers == 1 || (readers > 1 && bodyWork(b.block) <= 2);
 }

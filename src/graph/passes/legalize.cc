@@ -22,10 +22,18 @@ protected:
     if (!op->compute) return rewritten; // the virtual machine's own (shape_of, tensor_to_shape, …)
     auto lowered = builder.callTir(GraphCall(call));
     if (!lowered) return fault(std::move(lowered.error()).at(rewritten));
+    if (op->view) markView(**lowered);
     return *lowered;
   }
 
 private:
+  // Where sizes are symbolic, the program alone does not always show it (loop/view.h).
+  void markView(const GraphCallNode& call) {
+    GlobalVar name = cast<GlobalVarNode>(call.args[0]);
+    PrimFunc f = cast<PrimFuncNode>(builder.module()->find(name->name));
+    builder.updateFunction(name, withAttr(f, "view", intImm(1)));
+  }
+
   // packed(args…, attributes in the order of the entry): ints, floats and strings as scalars, lists of ints
   // as shapes, lists of strings one by one.
   GraphExpr packedCall(const GraphCallNode& call, const Op& op) {
