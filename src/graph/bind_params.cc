@@ -20,6 +20,19 @@ Result<size_t> findParam(const Function& f, const std::string& name) {
   return fail(ErrorCode::kUsage, fmt::format("the function has no parameter '{}'", name));
 }
 
+// Parameters become values and their dimensions numbers. One for the whole function: a parameter that stays
+// gets another type where a dimension of it became known, and all its uses are that new variable.
+class Binder : public Rewriter {
+public:
+  std::unordered_map<NodeRef, NodeRef, RefHash> values;
+
+protected:
+  NodeRef visit(const NodeRef& node) override {
+    auto it = values.find(node);
+    return it == values.end() ? visitChildren(node) : it->second;
+  }
+};
+
 } // namespace
 
 Result<Function> bindParams(const Function& function,
@@ -34,26 +47,15 @@ Result<Function> bindParams(const Function& function,
       return fail(std::move(ok.error()).note(fmt::format("value of parameter '{}'", name)));
     bound[i] = c;
   }
-  std::unordered_map<NodeRef, NodeRef, RefHash> map;
-  for (const auto& [v, e] : dims) map[v] = e;
+  Binder replace;
+  for (const auto& [v, e] : dims) replace.values[v] = e;
   Array<GraphVar> params;
   for (size_t i = 0; i < bound.size(); ++i)
-    if (bound[i]) map[function->params[i]] = bound[i];
-  auto replace = [&](const NodeRef& root) {
-    return rewrite(root, [&](const NodeRef& n) -> NodeRef {
-      auto it = map.find(n);
-      return it == map.end() ? n : it->second;
-    });
-  };
-  for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i]) continue;
-    const GraphVar& p = function->params[i];
-    auto q = cast<GraphVarNode>(replace(p));
-    if (q != p) map[p] = q;
-    params.push_back(q);
-  }
-  auto body = cast<SeqExprNode>(replace(function->body));
-  Type result = cast<TypeNode>(replace(function->result));
+    if (bound[i]) replace.values[function->params[i]] = bound[i];
+  for (size_t i = 0; i < bound.size(); ++i)
+    if (!bound[i]) params.push_back(replace(function->params[i]));
+  auto body = replace(function->body);
+  Type result = replace(function->result);
   auto made = make<FunctionNode>(params, body, result, function->attrs, function->pure);
   made->origin = function->origin;
   return Function(made);

@@ -88,7 +88,8 @@ bool isStmtOrBinding(const NodeRef& n) {
 
 // A definition may become another definition, never a value.
 void checkDefinition(const NodeRef& before, const NodeRef& after, Role role, const Node& parent) {
-  bool binds = role == Role::kDef || parent.kind == Kind::kBuffer;
+  const auto* buffer = NodeRef(&parent).as<BufferNode>();
+  bool binds = role == Role::kDef || (buffer && before == buffer->data); // not the variables of its shape
   if (binds && before->kind == Kind::kVar)
     BEVEL_ASSERT(after && after->kind == Kind::kVar, "a bound variable was replaced by a value");
 }
