@@ -194,7 +194,9 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
   bool logical = isIdentity(made.order), call = made.value.is<GraphCallNode>();
   if (logical && call) return builder.emitBinding(v, made.value);
   if (logical) {
-    replace(v, made.value);
+    const auto* value =
+        made.value.as<GraphVarNode>(); // what leaves the block must not become one that does not
+    if (v->dataflow || !value || !value->dataflow) replace(v, made.value);
     return v->dataflow ? Status() : builder.emitBinding(v, made.value);
   }
   if (call) {

@@ -56,7 +56,9 @@ protected:
     else if (better.is<GraphCallNode>())
       status = builder.emitBinding(b->var, better);
     else {
-      replace(b->var, better);
+      // What leaves the block must not become a variable that does not.
+      const auto* v = better.as<GraphVarNode>();
+      if (b->var->dataflow || !v || !v->dataflow) replace(b->var, better);
       if (!b->var->dataflow)
         status = builder.emitBinding(b->var, better); // outputs stay visible by their name
     }
