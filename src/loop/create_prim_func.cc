@@ -28,6 +28,17 @@ Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loo
   return body;
 }
 
+// The root block says nothing of accesses, as in text, where it is not written.
+PrimFunc withPlainRoot(const PrimFunc& f) {
+  auto realize = mutableCopy(cast<BlockRealizeNode>(f->body));
+  auto root = mutableCopy(realize->block);
+  root->reads = root->writes = {};
+  realize->block = Block(root);
+  auto out = mutableCopy(f);
+  out->body = BlockRealize(realize);
+  return PrimFunc(out);
+}
+
 class Translator {
 public:
   PrimFunc run(const std::vector<Tensor>& args, Dict attrs, Array<Var>* scalars) {
@@ -53,7 +64,7 @@ public:
     Array<Var> added = addScalarParams(params, buffers, realize);
     if (scalars) *scalars = added;
     PrimFunc f = make<const PrimFuncNode>(params, buffers, realize, attrs);
-    return withDetectedAccess(freshen(f));
+    return withPlainRoot(withDetectedAccess(freshen(f)));
   }
 
 private:
