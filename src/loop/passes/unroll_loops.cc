@@ -55,6 +55,7 @@ private:
     if (!attr(loop->annotations, kAutoUnroll)) return visitLoop(For(loop));
     auto copy = mutableCopy(For(loop));
     copy->annotations = withAttr(loop->annotations, kAutoUnroll, nullptr);
+    if (copy->annotations->keys.empty()) copy->annotations = nullptr;
     return withLimit(attrInt(loop->annotations, kAutoUnroll), [&] { return visitLoop(copy); });
   }
 
