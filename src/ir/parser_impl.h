@@ -5,6 +5,7 @@
 // has been recorded.
 #pragma once
 
+#include "base/near_name.h"
 #include "ir/build.h"
 #include "ir/parser.h"
 #include "ir/parser_value.h"
@@ -61,7 +62,6 @@ private:
   void bind(const std::string& name, Value value);
   const Value* lookup(std::string_view name) const;
   Value nameValue(const Token& t);
-  std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates) const;
 
   void imports();
   void importLine();

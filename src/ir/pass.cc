@@ -1,6 +1,8 @@
 // The pass runner.
 #include "ir/pass.h"
 
+#include "base/near_name.h"
+
 #include "base/file.h"
 #include "ir/build.h"
 #include "ir/constants.h"
@@ -42,9 +44,14 @@ bool named(const std::vector<Pass>& passes, const std::string& name) {
 
 Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
   std::string list;
-  for (const Pass& p : passes) list += (list.empty() ? "" : ", ") + p.name;
+  std::vector<std::string> names;
+  for (const Pass& p : passes) {
+    list += (list.empty() ? "" : ", ") + p.name;
+    names.push_back(p.name);
+  }
+  std::string near = didYouMean(name, names);
   return Error(ErrorCode::kUsage, "there is no pass '" + std::string(name) + "'")
-      .help("the passes are: " + list);
+      .help(near.empty() ? "the passes are: " + list : near);
 }
 
 Status dump(const PassOptions& options, size_t index, const std::string& name, const Module& m) {

@@ -1,6 +1,7 @@
 // Reads schedule scripts. One recursive-descent parser serves traces (whose handles are numbered as they are
 // bound) and scripts that run on a schedule while they are read.
 
+#include "base/near_name.h"
 #include "sched/schedule.h"
 #include "sched/trace_lexer.h"
 
@@ -118,6 +119,12 @@ private:
     return {};
   }
 
+  Error unknownStep(const Token& name) const {
+    std::vector<std::string> names;
+    for (const StepInfo* step : allSteps()) names.push_back(step->name);
+    return error("there is no schedule step " + name.text, name).help(didYouMean(name.text, names));
+  }
+
   bool isCall() const {
     return peek().kind == Token::Kind::kName && peek(1).is(".") && peek(2).kind == Token::Kind::kName &&
            peek(3).is("(");
@@ -128,7 +135,7 @@ private:
     next();
     const Token& name = next();
     const StepInfo* info = findStep(name.text);
-    if (!info) return fail(error("there is no schedule step " + name.text, name));
+    if (!info) return fail(unknownStep(name));
     next();
     std::vector<StepValue> args;
     std::vector<std::pair<std::string, StepValue>> named;
