@@ -71,6 +71,11 @@ private:
 
 /// The known tensor type of an expression, or null.
 const TensorTypeNode* knownTensor(const GraphExpr& e);
+/// Of a convolution that starts a region: fewer output channels do not fill vectors.
+constexpr int64_t kFewestOutputs = 8;
+/// Output channels of a convolution in the logical layout; nothing for other calls, and where they are
+/// unknown.
+std::optional<int64_t> convOutputs(const GraphCallNode& c);
 /// Whether the call is a convolution (or a transposed one) that is worth a region of its own.
 bool startsRegion(const GraphCallNode& c);
 

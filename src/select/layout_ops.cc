@@ -8,8 +8,6 @@
 namespace bevel::layout {
 namespace {
 
-constexpr int64_t kFewestOutputs = 8; // of a convolution that starts a region: fewer do not fill vectors
-
 bool isConv(std::string_view op) {
   return op.starts_with("nn.conv");
 }
@@ -55,9 +53,13 @@ bool allOnes(const TensorTypeNode& t) {
 
 } // namespace
 
-bool startsRegion(const GraphCallNode& c) {
+std::optional<int64_t> convOutputs(const GraphCallNode& c) {
   auto shape = convShape(c);
-  return shape && shape->outputs >= kFewestOutputs;
+  return shape ? std::optional(shape->outputs) : std::nullopt;
+}
+
+bool startsRegion(const GraphCallNode& c) {
+  return convOutputs(c).value_or(0) >= kFewestOutputs;
 }
 
 std::optional<Form> Chooser::withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order) {
