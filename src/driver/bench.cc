@@ -69,6 +69,18 @@ volatile double sink; // keeps the measured work alive
 
 } // namespace
 
+Result<std::vector<double>> timeRuns(FunctionRef<Status()> run, double seconds) {
+  for (int i = 0; i < kWarmUps; ++i) BEVEL_CHECK(run());
+  std::vector<double> times;
+  for (double begin = now(); times.size() < 3 || now() - begin < seconds;) {
+    double start = now();
+    BEVEL_CHECK(run());
+    times.push_back((now() - start) * 1000);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
 Machine measureMachine(int threads) {
   Machine out;
   constexpr int64_t kRounds = 400000;

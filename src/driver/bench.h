@@ -1,9 +1,15 @@
-// Profiles of a run against the machine's roofline.
+// Times of repeated runs, and profiles of a run against the machine's roofline.
 #pragma once
 
+#include "base/function_ref.h"
 #include "driver/session.h"
 
 namespace bevel {
+
+/// Runs before those that are timed: memory is allocated, pages are touched.
+constexpr int kWarmUps = 2;
+/// Runs again and again for so many seconds, three times at least: milliseconds of each run, sorted.
+Result<std::vector<double>> timeRuns(FunctionRef<Status()> run, double seconds);
 
 /// What the machine can do, measured in a fraction of a second.
 struct Machine {

@@ -1,7 +1,10 @@
 // bevel bench: how fast a model runs, and where its time goes.
 #include "driver/bench.h"
 #include "driver/commands.h"
+#include "driver/host_kernel.h"
+#include "driver/program.h"
 #include "driver/session.h"
+#include "select/schedule.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,12 +18,23 @@ namespace {
 
 struct BenchFlags {
   BuildFlags build;
-  std::string model;
+  std::string model, function;
   std::vector<std::string> inputs;
   double seconds = 2;
   int threads = 1;
   int64_t random = 1;
   bool json = false, profile = false;
+};
+
+/// What was measured, of a model or of one tensor program.
+struct Measured {
+  std::string function;
+  std::vector<double> times;                            // ms, sorted
+  double compileMs = 0, compilePeak = 0, runMemory = 0; // MB
+  size_t kernels = 0, fromCache = 0;
+  double flops = -1; // of one run; negative: unknown
+  std::vector<KernelTime> rows;
+  Machine machine;
 };
 
 double now() {
@@ -36,19 +50,6 @@ double peakMegabytes() {
 double percentile(const std::vector<double>& sorted, double p) {
   size_t at = size_t(p / 100 * double(sorted.size() - 1) + 0.5);
   return sorted[std::min(at, sorted.size() - 1)];
-}
-
-Result<std::vector<double>> measure(Session& session, double seconds) {
-  BEVEL_CHECK(session.run()); // memory is allocated, pages are touched
-  BEVEL_CHECK(session.run());
-  std::vector<double> times;
-  for (double begin = now(); times.size() < 3 || now() - begin < seconds;) {
-    double start = now();
-    BEVEL_CHECK(session.run());
-    times.push_back((now() - start) * 1000);
-  }
-  std::sort(times.begin(), times.end());
-  return times;
 }
 
 nlohmann::json profileJson(const std::vector<KernelTime>& rows) {
@@ -77,6 +78,101 @@ void printProfile(const std::vector<KernelTime>& rows, const Machine& machine) {
   }
 }
 
+Status feed(Session& session, const BenchFlags& f, const BuildOptions& options) {
+  for (const std::string& text : f.inputs) {
+    BEVEL_TRY(auto pair, keyValue(text, "--input"));
+    BEVEL_TRY(size_t index, session.inputIndex(pair.first));
+    HostValue value;
+    BEVEL_TRY(value.tensor, readNpy(pair.second));
+    BEVEL_CHECK(session.setInput(index, value));
+  }
+  return session.setRandom(uint64_t(f.random), options.dims);
+}
+
+Result<Measured> measureGraph(const Module& module, const BenchFlags& f, const BuildOptions& options,
+                              double begin, const std::string& main) {
+  Measured out;
+  BEVEL_TRY(Compiled compiled, compileModule(module, options, main));
+  BEVEL_TRY(auto program, load(compiled));
+  out.compileMs = (now() - begin) * 1000;
+  out.compilePeak = peakMegabytes();
+  out.kernels = compiled.program.kernels.size();
+  out.fromCache = compiled.kernels.fromCache;
+  if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
+  BEVEL_TRY(auto session, Session::create(program, f.threads));
+  BEVEL_CHECK(feed(*session, f, options));
+  clearProgress();
+  BEVEL_TRY(out.times, timeRuns([&] { return session->run(); }, f.seconds));
+  out.runMemory = double(bevel_instance_memory(session->instance())) / 1e6;
+  if (!f.profile) return out;
+  BEVEL_TRY(auto profiled, Session::create(program, f.threads, true));
+  BEVEL_CHECK(feed(*profiled, f, options));
+  BEVEL_TRY(auto again, timeRuns([&] { return profiled->run(); }, std::min(f.seconds, 2.0)));
+  out.machine = measureMachine(f.threads);
+  BEVEL_TRY(out.rows, kernelTimes(*profiled, again.size() + kWarmUps, out.machine));
+  return out;
+}
+
+Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const BuildOptions& options,
+                                double begin, const std::string& name) {
+  if (f.profile)
+    return fail(ErrorCode::kUsage,
+                fmt::format("--profile is for graph functions; '{}' is one tensor program", name));
+  Measured out;
+  BEVEL_TRY(Module counted, countWork(module));
+  out.flops = attrFloat(cast<PrimFuncNode>(counted->find(name))->attrs, "flops", -1);
+  BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
+  BEVEL_TRY(auto kernels,
+            HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
+  out.compileMs = (now() - begin) * 1000;
+  out.compilePeak = peakMegabytes();
+  out.kernels = 1;
+  out.fromCache = kernels.at(name).stats.fromCache;
+  BEVEL_TRY(auto tensors, programTensors(program, {"", f.inputs, f.random, options.dims}));
+  clearProgress();
+  BEVEL_TRY(out.times, timeRuns([&] { return kernels.at(name).run({}, tensors, f.threads); }, f.seconds));
+  return out;
+}
+
+nlohmann::json measuredJson(const BenchFlags& f, const Measured& m, const Target& target) {
+  nlohmann::json out = {{"model", f.model},
+                        {"function", m.function},
+                        {"threads", f.threads},
+                        {"runs", m.times.size()},
+                        {"median_ms", percentile(m.times, 50)},
+                        {"min_ms", m.times.front()},
+                        {"max_ms", m.times.back()},
+                        {"p10_ms", percentile(m.times, 10)},
+                        {"p90_ms", percentile(m.times, 90)},
+                        {"p99_ms", percentile(m.times, 99)},
+                        {"compile_ms", m.compileMs},
+                        {"kernels", m.kernels},
+                        {"kernels_from_cache", m.fromCache},
+                        {"peak_memory_mb", peakMegabytes()},
+                        {"compile_peak_memory_mb", m.compilePeak},
+                        {"run_memory_mb", m.runMemory},
+                        {"target", target.str()}};
+  if (m.flops >= 0) out["gflops"] = m.flops / percentile(m.times, 50) / 1e6;
+  if (f.profile) {
+    out["profile"] = profileJson(m.rows);
+    out["machine"] = {{"gflops", m.machine.gflops}, {"gbytes_per_s", m.machine.gbytes}};
+  }
+  return out;
+}
+
+void printMeasured(const BenchFlags& f, const Measured& m) {
+  std::string rate =
+      m.flops < 0 ? "" : fmt::format(", {:.1f} GFLOP/s", m.flops / percentile(m.times, 50) / 1e6);
+  std::string what = f.function.empty() ? f.model : f.model + " " + f.function;
+  fmt::print("{}: median {:.3f} ms, min {:.3f}, p90 {:.3f}, p99 {:.3f}{} ({} runs, {} thread{})\n", what,
+             percentile(m.times, 50), m.times.front(), percentile(m.times, 90), percentile(m.times, 99), rate,
+             m.times.size(), f.threads, f.threads == 1 ? "" : "s");
+  fmt::print(
+      "compiled in {:.0f} ms ({} kernel{}, {} from the cache); peak memory {:.0f} MB, of the run {:.1f} MB\n",
+      m.compileMs, m.kernels, m.kernels == 1 ? "" : "s", m.fromCache, peakMegabytes(), m.runMemory);
+  if (f.profile) printProfile(m.rows, m.machine);
+}
+
 Status run(const BenchFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   BEVEL_TRY(GraphInputs graph, onnxGraphInputs(f.model));
@@ -86,65 +182,16 @@ Status run(const BenchFlags& f) {
       if (graph.names[i] == pair.first && graph.initialised[i]) options.overridden.push_back(pair.first);
   }
   double begin = now();
-  BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
-  BEVEL_TRY(auto program, load(compiled));
-  double compileMs = (now() - begin) * 1000;
-  double compilePeak = peakMegabytes();
-  if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
-  BEVEL_TRY(auto session, Session::create(program, f.threads));
-  auto feed = [&](Session& s) -> Status {
-    for (const std::string& text : f.inputs) {
-      BEVEL_TRY(auto pair, keyValue(text, "--input"));
-      BEVEL_TRY(size_t index, s.inputIndex(pair.first));
-      HostValue value;
-      BEVEL_TRY(value.tensor, readNpy(pair.second));
-      BEVEL_CHECK(s.setInput(index, value));
-    }
-    return s.setRandom(uint64_t(f.random), options.dims);
-  };
-  BEVEL_CHECK(feed(*session));
-  clearProgress();
-  BEVEL_TRY(std::vector<double> times, measure(*session, f.seconds));
-  std::vector<KernelTime> rows;
-  Machine machine;
-  if (f.profile) {
-    BEVEL_TRY(auto profiled, Session::create(program, f.threads, true));
-    BEVEL_CHECK(feed(*profiled));
-    BEVEL_TRY(std::vector<double> again, measure(*profiled, std::min(f.seconds, 2.0)));
-    machine = measureMachine(f.threads);
-    BEVEL_TRY(rows, kernelTimes(*profiled, again.size() + 2, machine));
-  }
-  double memory = double(bevel_instance_memory(session->instance())) / 1e6;
-  if (f.json) {
-    nlohmann::json out = {{"model", f.model},
-                          {"threads", f.threads},
-                          {"runs", times.size()},
-                          {"median_ms", percentile(times, 50)},
-                          {"min_ms", times.front()},
-                          {"max_ms", times.back()},
-                          {"p10_ms", percentile(times, 10)},
-                          {"p90_ms", percentile(times, 90)},
-                          {"p99_ms", percentile(times, 99)},
-                          {"compile_ms", compileMs},
-                          {"kernels", compiled.program.kernels.size()},
-                          {"kernels_from_cache", compiled.kernels.fromCache},
-                          {"peak_memory_mb", peakMegabytes()},
-                          {"compile_peak_memory_mb", compilePeak},
-                          {"run_memory_mb", memory},
-                          {"target", options.target.str()}};
-    if (f.profile)
-      out["profile"] = profileJson(rows),
-      out["machine"] = {{"gflops", machine.gflops}, {"gbytes_per_s", machine.gbytes}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return {};
-  }
-  fmt::print("{}: median {:.3f} ms, min {:.3f}, p90 {:.3f}, p99 {:.3f} ({} runs, {} thread{})\n", f.model,
-             percentile(times, 50), times.front(), percentile(times, 90), percentile(times, 99), times.size(),
-             f.threads, f.threads == 1 ? "" : "s");
-  fmt::print(
-      "compiled in {:.0f} ms ({} kernels, {} from the cache); peak memory {:.0f} MB, of the run {:.1f} MB\n",
-      compileMs, compiled.program.kernels.size(), compiled.kernels.fromCache, peakMegabytes(), memory);
-  if (f.profile) printProfile(rows, machine);
+  BEVEL_TRY(Module module, readModel(f.model, options));
+  BEVEL_TRY(std::string name, chosenFunction(module, f.function, f.model));
+  auto measure = module->find(name).is<PrimFuncNode>() ? measureProgram : measureGraph;
+  BEVEL_TRY(Measured measured, measure(module, f, options, begin, name));
+  measured.function = name;
+  if (f.json)
+    fmt::print("{}\n", measuredJson(f, measured, options.target)
+                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    printMeasured(f, measured);
   return {};
 }
 
@@ -163,6 +210,8 @@ void addBench(CLI::App& app, Command& command) {
   c->add_option("--random", flags->random, "Seed of the random inputs")
       ->type_name("SEED")
       ->check(CLI::NonNegativeNumber);
+  c->add_option("--function", flags->function, "Function of a text module to measure (default: main)")
+      ->type_name("NAME");
   c->add_flag("--profile", flags->profile,
               "Time of every kernel with its share of the machine's roofline and its ONNX nodes");
   c->add_flag("--json", flags->json, "Print one JSON object");

@@ -1,12 +1,14 @@
-// bevel explain: what fused into what, which schedules were chosen, and why.
+// bevel explain: what fused into what, which layouts and schedules were chosen, and why.
 #include "driver/commands.h"
 
 #include "graph/visitor.h"
 #include "ir/build.h"
+#include "ir/printer.h"
 #include "ir/structural.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -48,43 +50,84 @@ json callsOf(const Module& module) {
   return calls;
 }
 
+json layoutsOf(const LayoutReport& report) {
+  json choices = json::array();
+  for (const LayoutChoice& c : report.choices)
+    choices.push_back({{"op", c.op},
+                       {"nodes", c.nodes},
+                       {"layout", c.channelsLast ? "channels_last" : "channels_first"},
+                       {"why", c.why}});
+  return {{"choices", choices}, {"transposes", report.moves}};
+}
+
+std::string text(const json& d, const char* key) {
+  return d[key].get<std::string>();
+}
+
+// Nodes that share a layout and its reason are one line.
+void showLayouts(const json& layouts) {
+  std::map<std::string, std::vector<std::string>> groups;
+  for (const json& c : layouts["choices"]) {
+    std::string name = text(c, "nodes").empty() ? text(c, "op") : text(c, "nodes");
+    groups[(text(c, "layout") == "channels_last" ? "channels last: " : "channels first: ") + text(c, "why")]
+        .push_back(name);
+  }
+  fmt::print("\nlayouts of convolutions and poolings\n");
+  if (groups.empty()) fmt::print("  there are none: every tensor keeps the model's layout\n");
+  for (const auto& [why, names] : groups) {
+    fmt::print("  {} ({})\n", why, names.size());
+    fmt::print("    {}\n", fmt::join(names, ", "));
+  }
+  if (!groups.empty())
+    fmt::print("  transposes that are left in the graph: {}\n", layouts["transposes"].get<int64_t>());
+}
+
 void show(const json& d, bool traces) {
-  fmt::print("kernels and their nodes of the model\n");
-  for (const json& c : d["calls"])
-    fmt::print("  {} ({}): {}\n", c["callee"].get<std::string>(), c["kind"].get<std::string>(),
-               c["nodes"].get<std::string>());
-  fmt::print("\nschedules\n");
+  fmt::print("kernels, and the nodes of the model that fused into each\n");
+  if (d["calls"].empty()) fmt::print("  no graph function calls one\n");
+  for (const json& c : d["calls"]) {
+    std::string nodes = text(c, "nodes");
+    fmt::print("  {} ({}){}\n", text(c, "callee"), text(c, "kind"), nodes.empty() ? "" : ": " + nodes);
+  }
+  showLayouts(d["layouts"]);
+  fmt::print("\nschedules, and why\n");
   for (const json& s : d["schedules"]) {
-    fmt::print("  {}\n", s["kernel"].get<std::string>());
+    fmt::print("  {}\n", text(s, "kernel"));
     for (const json& w : s["why"]) fmt::print("    {}\n", w.get<std::string>());
     if (!traces) continue;
-    std::string trace = s["trace"].get<std::string>();
+    std::string trace = text(s, "trace");
     for (size_t at = 0; at < trace.size();) {
       size_t end = std::min(trace.find('\n', at), trace.size());
       fmt::print("    | {}\n", trace.substr(at, end - at));
       at = end + 1;
     }
   }
-  fmt::print("\nmemory: arena of {}\n", d["arena"].get<std::string>());
+  fmt::print("\nmemory for the tensors between kernels: {}\n", text(d, "arena"));
+}
+
+// Bytes of the main function's arena as text: a number, or an expression over the symbolic dimensions.
+std::string arenaOf(const Module& module) {
+  for (const GraphExpr& fn : module->functions) {
+    const auto* g = fn.as<FunctionNode>();
+    if (!g) continue;
+    NodeRef bytes = attr(g->attrs, "arena_bytes");
+    if (!bytes) return "none";
+    auto c = bytes.is<ExprNode>() ? asConst(cast<ExprNode>(bytes)) : std::nullopt;
+    return c ? byteText(double(*c)) : print(bytes) + " bytes";
+  }
+  return "none";
 }
 
 Status run(const ExplainFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
   clearProgress();
-  json out = {{"calls", callsOf(compiled.module)}};
+  json out = {{"calls", callsOf(compiled.module)}, {"layouts", layoutsOf(compiled.layouts)}};
   json schedules = json::array();
   for (const ScheduleReport& s : compiled.schedules)
     schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}});
   out["schedules"] = schedules;
-  out["arena"] = "unknown size";
-  for (const GraphExpr& fn : compiled.module->functions)
-    if (const auto* g = fn.as<FunctionNode>()) {
-      NodeRef bytes = attr(g->attrs, "arena_bytes");
-      auto c = bytes && bytes.is<ExprNode>() ? asConst(cast<ExprNode>(bytes)) : std::nullopt;
-      if (c) out["arena"] = fmt::format("{:.2f} MB", double(*c) / 1e6);
-      break;
-    }
+  out["arena"] = arenaOf(compiled.module);
   if (f.json)
     fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else
@@ -96,7 +139,8 @@ Status run(const ExplainFlags& f) {
 
 void addExplain(CLI::App& app, Command& command) {
   auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* c = app.add_subcommand("explain", "Show what fused into what, the schedules chosen, and why");
+  CLI::App* c =
+      app.add_subcommand("explain", "Show what fused into what, the layouts and schedules chosen, and why");
   c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
   c->add_flag("--traces", flags->traces, "Show every schedule's trace");
   c->add_flag("--json", flags->json, "Print it as JSON");

@@ -69,13 +69,13 @@ json describe(const Module& module) {
 }
 
 void show(const json& d) {
-  fmt::print("file        {} ({:.2f} MB)\n", d["file"].get<std::string>(),
-             double(d["file_bytes"].get<uint64_t>()) / 1e6);
+  fmt::print("file        {} ({})\n", d["file"].get<std::string>(),
+             byteText(double(d["file_bytes"].get<uint64_t>())));
   if (d.contains("opsets"))
     for (const auto& [domain, version] : d["opsets"].items())
       fmt::print("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
-  fmt::print("weights     {} values, {:.2f} MB\n", d["weights"].get<int64_t>(),
-             double(d["weight_bytes"].get<int64_t>()) / 1e6);
+  fmt::print("weights     {} values, {}\n", d["weights"].get<int64_t>(),
+             byteText(double(d["weight_bytes"].get<int64_t>())));
   int more = 0;
   for (const json& f : d["functions"]) {
     if (!f.contains("inputs")) {
@@ -88,10 +88,11 @@ void show(const json& d) {
     for (const json& p : f["outputs"])
       fmt::print("  output    {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
   }
-  if (more) fmt::print("and {} other functions and programs\n", more);
-  fmt::print("operators  ");
-  for (const auto& [name, count] : d["operators"].items()) fmt::print(" {} ×{}", name, count.get<int>());
-  fmt::print("\n");
+  if (more) fmt::print("programs    {}, called by the others\n", more);
+  std::string list;
+  for (const auto& [name, count] : d["operators"].items())
+    list += fmt::format("{}{} ×{}", list.empty() ? "" : ", ", name, count.get<int>());
+  fmt::print("operators   {}\n", list.empty() ? "none" : list);
 }
 
 Status inspect(const InspectFlags& f) {

@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "import/onnx.h"
+#include "ops/docs.h"
 #include "ops/ops.h"
 
 #include <CLI/CLI.hpp>
@@ -31,11 +32,8 @@ Status run(const OpsFlags& f) {
   json ops = json::array(), onnx = json::array();
   for (const Op* op : OpRegistry::global().all()) {
     if (!wanted(op->name)) continue;
-    const char* kind = !op->packed.empty() ? "run-time function"
-                       : op->compute       ? "tensor expression"
-                       : op->decompose     ? "composite"
-                                           : "virtual machine";
-    ops.push_back({{"name", op->name}, {"doc", op->doc}, {"kind", kind}});
+    ops.push_back(
+        {{"name", op->name}, {"doc", op->doc}, {"signature", opSignature(*op)}, {"kind", opKind(*op)}});
   }
   for (const auto& [name, versions] : onnxOperators())
     if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});

@@ -1,6 +1,7 @@
 // bevel run: compiles a model in memory and runs it once.
 #include "driver/commands.h"
 #include "driver/host_kernel.h"
+#include "driver/program.h"
 #include "driver/session.h"
 
 #include "base/stack.h"
@@ -12,9 +13,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace bevel {
 namespace {
+
+using nlohmann::json;
 
 struct RunFlags {
   BuildFlags build;
@@ -22,7 +26,7 @@ struct RunFlags {
   std::vector<std::string> inputs;
   int64_t random = -1;
   int threads = 0;
-  bool npy = false, interpret = false;
+  bool npy = false, interpret = false, json = false;
 };
 
 bool exists(const std::string& path) {
@@ -72,11 +76,44 @@ std::string summary(const HostValue& v) {
   return fmt::format("{}[{}] = {}{}", t.dtype.str(), shape, values, t.size() > 8 ? ", …" : "");
 }
 
-Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {
-  if (f.outputDir.empty()) {
-    fmt::print("{}: {}\n", p.name, summary(value));
-    return {};
+// A value as JSON: numbers where it has any, text for those that are not finite.
+json valueJson(const HostValue& v) {
+  if (v.isNone()) return nullptr;
+  if (v.isList) {
+    json items = json::array();
+    for (const HostValue& item : v.items) items.push_back(valueJson(item));
+    return items;
   }
+  const TensorObject& t = *v.tensor;
+  json values = json::array();
+  for (int64_t i = 0; i < t.size(); ++i) {
+    if (t.dtype.isString())
+      values.push_back(t.strings[size_t(i)]);
+    else if (t.dtype.code == TypeCode::kComplex)
+      values.push_back("complex");
+    else if (!t.dtype.isFloat())
+      values.push_back(t.asInt(i));
+    else if (std::isfinite(t.asDouble(i)))
+      values.push_back(t.asDouble(i));
+    else
+      values.push_back(fmt::format("{}", t.asDouble(i)));
+  }
+  return {{"dtype", t.dtype.str()}, {"shape", t.shape}, {"values", values}};
+}
+
+// Shows the outputs: a line each, or one JSON object.
+void showOutputs(const RunFlags& f, const std::vector<std::pair<std::string, HostValue>>& outputs) {
+  json rows = json::array();
+  for (const auto& [name, value] : outputs)
+    if (f.json)
+      rows.push_back({{"name", name}, {"value", valueJson(value)}});
+    else
+      fmt::print("{}: {}\n", name, summary(value));
+  if (f.json)
+    fmt::print("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {
   std::string stem = fmt::format("{}/output_{}", f.outputDir, i);
   int32_t kind = p.kind == BEVEL_PARAM_ANY ? value.isList     ? BEVEL_PARAM_LIST
                                              : value.isNone() ? BEVEL_PARAM_OPTIONAL
@@ -135,82 +172,42 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
   if (f.random >= 0) BEVEL_CHECK(session->setRandom(uint64_t(f.random), options.dims));
   clearProgress();
   BEVEL_CHECK(session->run());
+  std::vector<std::pair<std::string, HostValue>> shown;
   for (size_t i = 0; i < session->outputs().size(); ++i) {
     BEVEL_TRY(HostValue value, session->output(i));
-    BEVEL_CHECK(writeOutput(f, i, session->outputs()[i], value));
+    if (!f.outputDir.empty())
+      BEVEL_CHECK(writeOutput(f, i, session->outputs()[i], value));
+    else
+      shown.emplace_back(session->outputs()[i].name, value);
   }
+  showOutputs(f, shown);
   return {};
-}
-
-// Tensors for the buffer parameters of a tensor program.
-Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& f, const RunFlags& flags) {
-  std::vector<Ref<TensorObject>> out;
-  uint64_t state = uint64_t(std::max<int64_t>(flags.random, 0)) + 1;
-  for (const Buffer& b : f->buffers) {
-    if (!b) continue;
-    std::string path =
-        flags.inputDir.empty() ? "" : fmt::format("{}/input_{}.npy", flags.inputDir, out.size());
-    Tensor given;
-    for (const std::string& text : flags.inputs) {
-      BEVEL_TRY(auto pair, keyValue(text, "--input"));
-      if (pair.first == b->name) path = pair.second;
-    }
-    if (!path.empty() && exists(path)) {
-      BEVEL_TRY(given, readNpy(path));
-    } else {
-      auto shape = constDims(b->shape);
-      if (!shape)
-        return fail(ErrorCode::kUsage,
-                    fmt::format("parameter '{}' has symbolic dimensions: give it by --input or --input-dir",
-                                b->name));
-      BEVEL_TRY(int64_t count, elementCount(*shape));
-      (void)count;
-      given = flags.random >= 0 ? randomTensor(b->dtype, *shape, state)
-                                : Tensor(TensorObject::zeros(b->dtype, *shape));
-    }
-    if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(),
-                              b->shape.size(), given->dtype.str(), given->shape.size()));
-    auto own = TensorObject::zeros(given->dtype, given->shape);
-    if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
-    out.push_back(own);
-  }
-  return out;
 }
 
 Status runProgram(const Module& module, const std::string& name, const RunFlags& f,
                   const BuildOptions& options) {
-  PrimFunc program = cast<PrimFuncNode>(module->find(name));
-  if (!options.scheduleFile.empty() || options.optimize) {
-    PipelineContext context;
-    context.target = options.target;
-    context.threads = options.threads;
-    context.optimize = options.optimize;
-    context.scheduleFile = options.scheduleFile;
-    auto only = make<ModuleNode>();
-    only->names.push_back(make<const GlobalVarNode>(name));
-    only->functions.push_back(program);
-    BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only)));
-    program = cast<PrimFuncNode>(scheduled->find(name));
-  }
-  BEVEL_TRY(auto tensors, programTensors(program, f));
+  BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
+  BEVEL_TRY(auto tensors, programTensors(program, {f.inputDir, f.inputs, f.random, options.dims}));
   if (f.interpret) {
     Status ran;
     withLargeStack([&] { ran = interpret(program, tensors); });
+    if (!ran && ran.error().code == ErrorCode::kInternal)
+      ran.error().code =
+          ErrorCode::kInvalid; // an access outside a buffer and the like: of the program, not of the tool
     BEVEL_CHECK(ran);
   } else {
     BEVEL_TRY(auto kernels,
               HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
     BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads));
   }
+  std::vector<std::pair<std::string, HostValue>> shown;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!f.outputDir.empty())
       BEVEL_CHECK(writeNpy(fmt::format("{}/output_{}.npy", f.outputDir, i), *tensors[i]));
     else
-      fmt::print("{}: {}\n", program->buffers[kernelBuffers(program)[i]]->name,
-                 summary({tensors[i], false, {}}));
+      shown.push_back({program->buffers[kernelBuffers(program)[i]]->name, {tensors[i], false, {}}});
   }
+  showOutputs(f, shown);
   return {};
 }
 
@@ -222,13 +219,8 @@ Status run(const RunFlags& f) {
   BEVEL_TRY(GraphInputs graph, onnxGraphInputs(f.model));
   options.overridden = overriddenInputs(f, graph);
   BEVEL_TRY(Module module, readModel(f.model, options));
-  std::string name = f.function;
-  if (name.empty())
-    name = module->find("main") ? "main" : module->names.empty() ? "" : module->names[0]->name;
-  GraphExpr function = name.empty() ? nullptr : module->find(name);
-  if (!function)
-    return fail(Error(ErrorCode::kUsage, fmt::format("there is no function '{}'", name)).in(f.model));
-  if (function.is<PrimFuncNode>()) return runProgram(module, name, f, options);
+  BEVEL_TRY(std::string name, chosenFunction(module, f.function, f.model));
+  if (module->find(name).is<PrimFuncNode>()) return runProgram(module, name, f, options);
   return runGraph(module, name, f, options, graph);
 }
 
@@ -256,8 +248,12 @@ void addRun(CLI::App& app, Command& command) {
   c->add_option("--function", flags->function, "Function of a text module to run (default: main)")
       ->type_name("NAME");
   c->add_flag("--interpret", flags->interpret, "Run a tensor program by the reference interpreter");
+  c->add_flag("--json", flags->json, "Show the outputs, all of their values, as one JSON object");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] { command.action = [flags] { return run(*flags); }; });
+  c->callback([flags, &command] {
+    command.json = flags->json;
+    command.action = [flags] { return run(*flags); };
+  });
 }
 
 } // namespace bevel

@@ -26,6 +26,7 @@ void addOpt(CLI::App& app, Command& command);
 void addInspect(CLI::App& app, Command& command);
 void addExplain(CLI::App& app, Command& command);
 void addOps(CLI::App& app, Command& command);
+void addDocs(CLI::App& app, Command& command);
 
 /// Options that every compiling command has.
 struct BuildFlags {
@@ -37,6 +38,8 @@ struct BuildFlags {
 void addBuildFlags(CLI::App& command, BuildFlags& flags);
 Result<BuildOptions> buildOptions(const BuildFlags& flags);
 
+/// "412 bytes", "1.5 kB", "3.25 MB".
+std::string byteText(double bytes);
 /// "name=rest" split at the first '='.
 Result<std::pair<std::string, std::string>> keyValue(const std::string& text, const char* option);
 /// A line on standard error that replaces itself, when that is a terminal.

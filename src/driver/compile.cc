@@ -106,17 +106,32 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
   BEVEL_TRY(out.program, emitVm(lowered, o.target));
   out.timings.push_back({"emit_vm", now() - start, true});
   out.schedules = std::move(context.schedules);
+  out.layouts = std::move(context.layouts);
   out.seconds = now() - begin;
   return out;
 }
 
-// A text module; what it leaves out about operators is looked up.
+bool hasUntyped(const Module& module) {
+  bool found = false;
+  for (const GraphExpr& f : module->functions)
+    walk(f, [&](const NodeRef& n) {
+      const auto* b = n.as<VarBindingNode>();
+      found |= b && !b->var->type;
+      return !found && !n.is<PrimFuncNode>();
+    });
+  return found;
+}
+
+// A text module; what it leaves out about operators is looked up. Where that fails the first reason is the
+// error.
 Result<Module> readText(const std::string& path) {
   ParseOptions options;
-  options.inferType = [](const GraphExpr& value) -> Type {
+  std::optional<Error> failure;
+  options.inferType = [&](const GraphExpr& value) -> Type {
     Analyzer analyzer;
     InferContext context(analyzer);
     auto type = inferType(value, nullptr, context);
+    if (!type && !failure) failure = std::move(type.error()).at(value).in(path);
     return type ? *type : Type();
   };
   options.attributeAt = [](std::string_view name, size_t i) -> std::string {
@@ -125,7 +140,9 @@ Result<Module> readText(const std::string& path) {
     bool variadic = !op->inputs.empty() && op->inputs.back().kind == InputKind::kVariadic;
     return variadic ? "" : op->attrs[i - op->inputs.size()].name;
   };
-  return readModule(path, std::move(options));
+  BEVEL_TRY(Module module, readModule(path, std::move(options)));
+  if (failure && hasUntyped(module)) return fail(std::move(*failure));
+  return module;
 }
 
 } // namespace

@@ -38,6 +38,7 @@ struct Compiled {
   Target target;
   std::vector<PassTiming> timings;
   std::vector<ScheduleReport> schedules;
+  LayoutReport layouts;
   double seconds = 0;   // wall time from module to machine code, without importing
   CompileStats kernels; // filled by load and writeLibrary
   BuildOptions options;

@@ -40,6 +40,11 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
   c.add_flag("--timings", f.timings, "Print the time of every pass to standard error")->group(group);
 }
 
+std::string byteText(double bytes) {
+  if (bytes < 1000) return fmt::format("{:.0f} bytes", bytes);
+  return bytes < 1e6 ? fmt::format("{:.1f} kB", bytes / 1e3) : fmt::format("{:.2f} MB", bytes / 1e6);
+}
+
 Result<std::pair<std::string, std::string>> keyValue(const std::string& text, const char* option) {
   size_t at = text.find('=');
   if (at == std::string::npos || at == 0)

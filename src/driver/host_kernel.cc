@@ -126,8 +126,9 @@ HostKernel::compile(std::vector<KernelSource> programs, const Target& target, in
     k.function = p.function;
     p.name = k.name = "bevel_k_" + p.name; // never the name of a function of libm
   }
-  BEVEL_TRY(auto code, compileJit(programs, target, options));
-  for (auto& [name, kernel] : out) kernel.code = code;
+  CompileStats stats;
+  BEVEL_TRY(auto code, compileJit(programs, target, options, &stats));
+  for (auto& [name, kernel] : out) kernel.code = code, kernel.stats = stats;
   return out;
 }
 

@@ -12,6 +12,7 @@ struct HostKernel {
   std::string name;
   PrimFunc function; // lowered
   std::shared_ptr<const JitModule> code;
+  CompileStats stats; // of all that were compiled together
 
   /// Lowers (on several threads) and compiles scheduled programs; by name.
   static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs,

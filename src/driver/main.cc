@@ -4,8 +4,11 @@
 #include "ir/render.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <unistd.h>
 
 namespace bevel {
@@ -21,19 +24,21 @@ const char* codeName(ErrorCode code) {
   return names[size_t(code)];
 }
 
+void printJson(const Error& error) {
+  nlohmann::json out = {{"error",
+                         {{"code", codeName(error.code)},
+                          {"message", error.message},
+                          {"notes", error.notes},
+                          {"hint", error.hint}}}};
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 int report(const Error& error, bool json) {
   clearProgress();
   RenderOptions options;
   options.color = isatty(2) != 0;
   fmt::print(stderr, "{}\n", render(error, options));
-  if (json) {
-    nlohmann::json out = {{"error",
-                           {{"code", codeName(error.code)},
-                            {"message", error.message},
-                            {"notes", error.notes},
-                            {"hint", error.hint}}}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  }
+  if (json) printJson(error);
   return exitCode(error.code);
 }
 
@@ -53,10 +58,14 @@ int runTool(int argc, char** argv) {
   addInspect(app, command);
   addExplain(app, command);
   addOps(app, command);
+  addDocs(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (app.exit(e) == 0) return 0;
+    bool json = std::any_of(argv, argv + argc, [](const char* a) { return std::string_view(a) == "--json"; });
+    if (json) printJson(Error(ErrorCode::kUsage, e.what()));
+    return 2;
   }
   Status status = command.action();
   clearProgress();
@@ -67,6 +76,7 @@ int runTool(int argc, char** argv) {
 } // namespace bevel
 
 int main(int argc, char** argv) {
+  std::signal(SIGABRT, [](int) { _exit(1); }); // a broken assertion has printed itself: a fault of the tool
   try {
     return bevel::runTool(argc, argv);
   } catch (const std::exception& e) { // out of memory, or a library's

@@ -21,13 +21,17 @@ Result<Module> setFastMath(const Module& module) {
   return Module(out);
 }
 
-// A trace from a file, before the default schedules: programs that it schedules keep what it made.
+// A wrong trace is a refused input, whatever the schedule's own interface calls it.
+Error inTrace(Error error, const std::string& path) {
+  if (error.code == ErrorCode::kUsage) error.code = ErrorCode::kInvalid;
+  if (error.file.empty()) error.file = path;
+  return error;
+}
+
+// Before the default schedules: programs that the trace schedules keep what it made.
 Result<Module> applyTrace(const Module& module, const std::string& path) {
-  BEVEL_TRY(std::string text, readFile(path));
-  BEVEL_TRY(Trace trace, Trace::parse(text, path));
-  BEVEL_TRY(Schedule schedule, Schedule::create(module));
-  BEVEL_CHECK(trace.applyTo(schedule));
-  Module after = schedule.mod();
+  if (path.empty()) return fail(ErrorCode::kUsage, "apply_trace has no trace: give it by --schedule FILE");
+  BEVEL_TRY(Module after, applyTraceFile(module, path));
   auto out = make<ModuleNode>(*after);
   for (size_t i = 0; i < after->functions.size(); ++i)
     if (after->functions[i].is<PrimFuncNode>() &&
@@ -36,70 +40,131 @@ Result<Module> applyTrace(const Module& module, const std::string& path) {
   return Module(out);
 }
 
+Result<Module> reportedLayout(PipelineContext& context, const Module& module) {
+  BEVEL_TRY(Module out, chooseLayout(module));
+  context.layouts = describeLayouts(out);
+  return out;
+}
+
+/// A pass of the list, and whether the options want it.
+struct Row {
+  bool wanted;
+  Pass pass;
+};
+
+std::vector<Row> programRows(PipelineContext& c) {
+  return {
+      {!c.scheduleFile.empty(),
+       {"apply_trace", "the schedule of a file (--schedule)",
+        [&c](const Module& m) { return applyTrace(m, c.scheduleFile); }}},
+      {c.optimize,
+       {"schedule", "the default schedule of every program that has none",
+        [&c](const Module& m) { return scheduleAll(m, c.target, c.threads, &c.schedules); }}},
+  };
+}
+
+// From graph functions to scheduled programs and planned memory.
+std::vector<Row> compileRows(PipelineContext& c) {
+  const bool always = true;
+  std::vector<Row> rows = {
+      {always, {"fold_constants", "evaluates calls of constants", Run(foldConstants)}},
+      {always, {"remove_dead", "drops what nothing uses", Run(removeDead)}},
+      {always, {"eliminate_common", "binds equal calls once", Run(eliminateCommon)}},
+      {always, {"decompose", "replaces composite operators by simpler ones", Run(decompose)}},
+      {always, {"fold_constants_again", "evaluates what decomposition uncovered", Run(foldConstants)}},
+      {always, {"remove_dead_again", "drops what folding left", Run(removeDead)}},
+      {c.optimize, {"simplify", "removes and merges calls without effect", Run(simplifyGraph)}},
+      {c.optimize,
+       {"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)}},
+      {c.optimize,
+       {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)}},
+      {c.optimize, {"choose_algorithm", "transposed convolutions as pixel products", Run(chooseAlgorithm)}},
+      {c.optimize,
+       {"choose_layout", "regions around convolutions compute channels last",
+        [&c](const Module& m) { return reportedLayout(c, m); }}},
+      {c.optimize, {"simplify_again", "merges the moves that are left", Run(simplifyGraph)}},
+      {always, {"legalize", "operators become tensor programs", Run(legalize)}},
+      {c.optimize, {"fuse", "joins tensor programs (docs/fusion.md)", Run(fuse)}},
+      {c.optimize,
+       {"mark_constant_buffers", "notes which arguments are constants at every call",
+        Run(markConstantBuffers)}},
+      {always, {"count_work", "counts float operations and bytes of every program", Run(countWork)}},
+      {c.fastMath,
+       {"fast_math", "allows reassociation and approximate division (--fast-math)", Run(setFastMath)}},
+  };
+  for (Row& r : programRows(c)) rows.push_back(std::move(r));
+  std::vector<Row> end = {
+      {c.optimize, {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)}},
+      {always,
+       {"evaluate_programs", "runs programs whose arguments are constants",
+        [&c](const Module& m) { return evaluatePrograms(m, c.target, c.threads, c.useCache); }}},
+      {always, {"plan_memory", "makes memory explicit", Run(planMemory)}},
+      {always, {"remove_dead_at_end", "drops functions that nothing calls", Run(removeDead)}},
+  };
+  for (Row& r : end) rows.push_back(std::move(r));
+  return rows;
+}
+
+std::vector<Pass> wanted(std::vector<Row> rows) {
+  std::vector<Pass> passes;
+  for (Row& r : rows)
+    if (r.wanted) passes.push_back(std::move(r.pass));
+  return passes;
+}
+
 } // namespace
 
+Result<Module> applyTraceFile(const Module& module, const std::string& path) {
+  BEVEL_TRY(std::string text, readFile(path));
+  auto trace = Trace::parse(text, path);
+  if (!trace) return fail(inTrace(std::move(trace.error()), path));
+  BEVEL_TRY(Schedule schedule, Schedule::create(module));
+  if (auto ok = trace->applyTo(schedule); !ok) return fail(inTrace(std::move(ok.error()), path));
+  return schedule.mod();
+}
+
 std::vector<Pass> programPasses(PipelineContext& c) {
-  std::vector<Pass> passes;
-  if (!c.scheduleFile.empty())
-    passes.push_back({"apply_trace", "the schedule of a file",
-                      [&c](const Module& m) { return applyTrace(m, c.scheduleFile); }});
-  if (c.optimize)
-    passes.push_back({"schedule", "the default schedule of every program",
-                      [&c](const Module& m) { return scheduleAll(m, c.target, c.threads, &c.schedules); }});
-  return passes;
+  return wanted(programRows(c));
 }
 
 std::vector<Pass> compilePasses(PipelineContext& c) {
-  std::vector<Pass> passes = {
-      {"fold_constants", "evaluates calls of constants", Run(foldConstants)},
-      {"remove_dead", "drops what nothing uses", Run(removeDead)},
-      {"eliminate_common", "binds equal calls once", Run(eliminateCommon)},
-      {"decompose", "replaces composite operators by simpler ones", Run(decompose)},
-      {"fold_constants_again", "evaluates what decomposition uncovered", Run(foldConstants)},
-      {"remove_dead_again", "drops what folding left", Run(removeDead)},
-  };
-  if (c.optimize) {
-    passes.push_back({"simplify", "removes and merges calls without effect", Run(simplifyGraph)});
-    passes.push_back(
-        {"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)});
-    passes.push_back(
-        {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)});
-    passes.push_back({"choose_algorithm", "transposed convolutions as pixel products", Run(chooseAlgorithm)});
-    passes.push_back(
-        {"choose_layout", "regions around convolutions compute channels last", Run(chooseLayout)});
-    passes.push_back({"simplify_again", "merges the moves that are left", Run(simplifyGraph)});
+  return wanted(compileRows(c));
+}
+
+std::vector<PassGroup> passGroups(PipelineContext& c) {
+  PassGroup compile{"compile", "From graph functions to scheduled tensor programs and planned memory", {}};
+  for (Row& r : compileRows(c)) compile.passes.push_back(std::move(r.pass));
+  PassGroup loops{"lower", "From a scheduled tensor program to flat loops and vectors", {}};
+  for (const LoopPass& p : lowerPasses()) {
+    bool listed = false;
+    for (const Pass& q : loops.passes) listed |= q.name == p.name;
+    if (!listed)
+      loops.passes.push_back(
+          primFuncPass(p.name, p.doc, [run = p.run](const PrimFunc& f) { return run(f); }));
   }
-  passes.push_back({"legalize", "operators become tensor programs", Run(legalize)});
-  if (c.optimize) {
-    passes.push_back({"fuse", "joins tensor programs (docs/fusion.md)", Run(fuse)});
-    passes.push_back({"mark_constant_buffers", "notes which arguments are constants at every call",
-                      Run(markConstantBuffers)});
-  }
-  passes.push_back({"count_work", "counts float operations and bytes of every program", Run(countWork)});
-  if (c.fastMath)
-    passes.push_back({"fast_math", "allows reassociation and approximate division", Run(setFastMath)});
-  for (Pass& p : programPasses(c)) passes.push_back(std::move(p));
-  if (c.optimize)
-    passes.push_back(
-        {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)});
-  passes.push_back({"evaluate_programs", "runs programs whose arguments are constants",
-                    [&c](const Module& m) { return evaluatePrograms(m, c.target, c.threads, c.useCache); }});
-  passes.push_back({"plan_memory", "makes memory explicit", Run(planMemory)});
-  passes.push_back({"remove_dead_at_end", "drops functions that nothing calls", Run(removeDead)});
-  return passes;
+  loops.passes.push_back(primFuncPass("lower", "all of these, in order",
+                                      [&c](const PrimFunc& f) { return lower(f, c.target); }));
+  return {std::move(compile), std::move(loops)};
 }
 
 std::vector<Pass> knownPasses(PipelineContext& c) {
-  std::vector<Pass> passes = compilePasses(c);
-  for (const LoopPass& p : lowerPasses()) {
-    bool listed = false;
-    for (const Pass& q : passes) listed |= q.name == p.name;
-    if (!listed)
-      passes.push_back(primFuncPass(p.name, p.doc, [run = p.run](const PrimFunc& f) { return run(f); }));
-  }
-  passes.push_back(
-      primFuncPass("lower", "all lowering passes", [&c](const PrimFunc& f) { return lower(f, c.target); }));
+  std::vector<Pass> passes;
+  for (PassGroup& group : passGroups(c))
+    for (Pass& p : group.passes) passes.push_back(std::move(p));
   return passes;
+}
+
+std::string passesMarkdown() {
+  PipelineContext context;
+  std::string out =
+      "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/lower.cc` by `./dev golden "
+      "--update`. `bevel opt FILE --passes a,b` runs any of them by name, and every compile runs "
+      "them in this order; `--dump-dir` writes the module after each.\n";
+  for (const PassGroup& group : passGroups(context)) {
+    out += "\n## " + group.name + "\n\n" + group.doc + ".\n\n| pass | what it does |\n|---|---|\n";
+    for (const Pass& p : group.passes) out += "| `" + p.name + "` | " + p.doc + " |\n";
+  }
+  return out;
 }
 
 } // namespace bevel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/pass.h"
+#include "select/layout_report.h"
 #include "select/schedule.h"
 #include "target/target.h"
 
@@ -19,6 +20,7 @@ struct PipelineContext {
   std::string
       scheduleFile; // a trace for the module instead of default schedules of the programs that it names
   std::vector<ScheduleReport> schedules; // filled by "schedule"
+  LayoutReport layouts;                  // filled by "choose_layout"
 };
 
 /// The passes that `compile` runs, in order. They refer to the context, which must outlive them.
@@ -27,8 +29,20 @@ std::vector<Pass> compilePasses(PipelineContext& context);
 /// Those of them that schedule tensor programs, for programs that are run by themselves.
 std::vector<Pass> programPasses(PipelineContext& context);
 
-/// All passes by name, for `bevel opt --passes`: those of compilePasses, and the lowering passes of tensor
-/// programs.
+/// The module after the schedule that a trace file describes.
+Result<Module> applyTraceFile(const Module& module, const std::string& path);
+
+/// Passes that belong together, in the order in which a compile runs them, those included that the options
+/// leave out.
+struct PassGroup {
+  std::string name, doc;
+  std::vector<Pass> passes;
+};
+/// All passes: those of compilePasses, and the lowering passes of tensor programs.
+std::vector<PassGroup> passGroups(PipelineContext& context);
+/// The same as one list, for `bevel opt --passes`; names are unique.
 std::vector<Pass> knownPasses(PipelineContext& context);
+/// The documentation page of the passes.
+std::string passesMarkdown();
 
 } // namespace bevel

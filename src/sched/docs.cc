@@ -32,7 +32,8 @@ void fenced(std::string& out, const char* title, const char* code) {
 } // namespace
 
 std::string stepsMarkdown() {
-  std::string out = "# Schedule steps\n\nGenerated from src/sched/steps/; the examples are executed by the "
+  std::string out = "# Schedule steps\n\nGenerated from `src/sched/steps/` by `./dev golden --update`; the "
+                    "examples are executed by the "
                     "tests. A schedule script, a trace and a "
                     "tuning record are the same text: one step a line.\n\n";
   for (const StepInfo* step : allSteps()) {

@@ -1,0 +1,121 @@
+// See program.h.
+#include "driver/program.h"
+
+#include "base/near_name.h"
+#include "driver/commands.h"
+#include "driver/values.h"
+#include "ir/build.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+// The shape of a parameter with symbolic dimensions replaced by the values given for their names.
+Result<std::vector<int64_t>> shapeOf(const Buffer& b, const std::map<std::string, int64_t>& dims) {
+  std::vector<int64_t> out;
+  for (const Expr& d : b->shape) {
+    const auto* v = d.as<VarNode>();
+    auto given = v ? dims.find(v->name) : dims.end();
+    auto value = given == dims.end() ? asConst(d) : given->second;
+    if (!value)
+      return fail(Error(ErrorCode::kUsage, fmt::format("parameter '{}' has symbolic dimensions", b->name))
+                      .help("give it by --input or --input-dir, or its dimensions by --dim NAME=N"));
+    out.push_back(*value);
+  }
+  BEVEL_TRY(int64_t count, elementCount(out));
+  (void)count;
+  return out;
+}
+
+Result<std::string> fileFor(const Buffer& b, size_t index, const ProgramInputs& inputs) {
+  std::string path = inputs.dir.empty() ? "" : fmt::format("{}/input_{}.npy", inputs.dir, index);
+  std::error_code ignored;
+  if (!path.empty() && !std::filesystem::exists(path, ignored)) path.clear();
+  for (const std::string& text : inputs.named) {
+    BEVEL_TRY(auto pair, keyValue(text, "--input"));
+    if (pair.first == b->name) path = pair.second;
+  }
+  return path;
+}
+
+/// Fails with the names there are.
+tl::unexpected<Error> noSuch(const char* what, const std::string& name,
+                             const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
+  Error error(ErrorCode::kUsage, fmt::format("there is no {} '{}'; there are: {}", what, name, list));
+  error.hint = didYouMean(name, known);
+  return fail(std::move(error));
+}
+
+Status checkNames(const PrimFunc& program, const ProgramInputs& inputs) {
+  std::vector<std::string> known;
+  for (const Buffer& b : program->buffers)
+    if (b) known.push_back(b->name);
+  for (const std::string& text : inputs.named) {
+    BEVEL_TRY(auto pair, keyValue(text, "--input"));
+    if (std::find(known.begin(), known.end(), pair.first) == known.end())
+      return noSuch("parameter", pair.first, known);
+  }
+  return {};
+}
+
+} // namespace
+
+Result<std::string> chosenFunction(const Module& module, const std::string& name, const std::string& path) {
+  std::string chosen = !name.empty()           ? name
+                       : module->find("main")  ? "main"
+                       : module->names.empty() ? ""
+                                               : module->names[0]->name;
+  if (!chosen.empty() && module->find(chosen)) return chosen;
+  std::vector<std::string> known;
+  for (const GlobalVar& v : module->names) known.push_back(v->name);
+  if (known.empty()) return fail(Error(ErrorCode::kInvalid, "there is no function in it").in(path));
+  return noSuch("function", chosen, known);
+}
+
+Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name,
+                                  const BuildOptions& options) {
+  PipelineContext context;
+  context.target = options.target;
+  context.threads = options.threads;
+  context.optimize = options.optimize;
+  context.fastMath = options.fastMath;
+  context.scheduleFile = options.scheduleFile;
+  auto only = make<ModuleNode>();
+  only->names.push_back(make<const GlobalVarNode>(name));
+  only->functions.push_back(module->find(name));
+  BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only)));
+  return cast<PrimFuncNode>(scheduled->find(name));
+}
+
+Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs) {
+  BEVEL_CHECK(checkNames(program, inputs));
+  std::vector<Ref<TensorObject>> out;
+  uint64_t state = uint64_t(std::max<int64_t>(inputs.random, 0)) + 1;
+  for (const Buffer& b : program->buffers) {
+    if (!b) continue;
+    BEVEL_TRY(std::string path, fileFor(b, out.size(), inputs));
+    Tensor given;
+    if (!path.empty()) {
+      BEVEL_TRY(given, readNpy(path));
+    } else {
+      BEVEL_TRY(auto shape, shapeOf(b, inputs.dims));
+      given = inputs.random >= 0 ? randomTensor(b->dtype, shape, state)
+                                 : Tensor(TensorObject::zeros(b->dtype, shape));
+    }
+    if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(),
+                              b->shape.size(), given->dtype.str(), given->shape.size()));
+    auto own = TensorObject::zeros(given->dtype, given->shape);
+    if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
+    out.push_back(own);
+  }
+  return out;
+}
+
+} // namespace bevel
