@@ -13,6 +13,8 @@
 
 $INPUT is the path of the first input, $DIR the folder with all inputs (calls run there), $ROOT the repository. In
 what is compared, the paths are written back as these names. `./dev golden --update [FILTER]` rewrites outputs and errors.
+
+The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md.
 """
 
 import argparse
@@ -29,6 +31,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+PAGES = ["ops", "passes", "steps"]  # `bevel docs PAGE` is docs/PAGE.md
 SECTION = re.compile(r"^# (input|run|output|error)(?: (\S+))?$")
 
 
@@ -123,6 +126,26 @@ def test_golden(path):
     assert output == wanted_output
 
 
+def page_text(page):
+    return subprocess.run([tool_path(), "docs", page], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_page(page):
+    path = ROOT / "docs" / f"{page}.md"
+    assert path.exists() and path.read_text() == page_text(page), (
+        f"docs/{page}.md is not current: run ./dev golden --update"
+    )
+
+
+def update_page(page):
+    path = ROOT / "docs" / f"{page}.md"
+    text = page_text(page)
+    if not path.exists() or text != path.read_text():
+        path.write_text(text)
+        print(f"updated {path.relative_to(ROOT)}", flush=True)
+
+
 def update(path):
     sections = split(path.read_text())
     text = rewritten(sections, *execute(sections, tool_path()))
@@ -143,7 +166,10 @@ def main():
     chosen = [path for path in files() if args.filter in str(path.relative_to(HERE))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(update, chosen))
-    print(f"{len(chosen)} golden files looked at")
+    pages = [page for page in PAGES if args.filter in f"docs/{page}.md"]
+    for page in pages:
+        update_page(page)
+    print(f"{len(chosen)} golden files and {len(pages)} pages looked at")
 
 
 if __name__ == "__main__":
