@@ -1,0 +1,15 @@
+# Course program 7 (2.5): the steps from p07_bmm_relu.py to p07_target.py.
+Y = sch.get_sblock(name="Y")
+C = sch.get_sblock(name="C")
+n, i, j = sch.get_loops(block=C)
+j0, j1 = sch.split(loop=j, factors=[16, 8])
+sch.compute_at(block=Y, loop=j0)  # a strip of Y is computed where C uses it
+n0, i0, j00, ax0, k = sch.get_loops(block=Y)
+k0, k1 = sch.split(loop=k, factors=[32, 4])
+sch.reorder(k0, k1, ax0)
+Y_init = sch.decompose_reduction(block=Y, loop=k0)
+sch.unroll(loop=k1)
+n1, i1, j01, ax0_init = sch.get_loops(block=Y_init)
+sch.vectorize(loop=ax0_init)
+sch.vectorize(loop=j1)
+sch.parallel(loop=n)
