@@ -1,6 +1,6 @@
 // 1. The program is loops around one block, which stores one element of the input at its axes.
 // 2. The positions of the load and of the store in row-major order are the same for all values of the axes.
-// The program reads inside its input, so the input has at least as many elements as the result.
+// 3. Both have the same number of elements.
 #include "loop/view.h"
 
 #include "arith/analyzer.h"
@@ -40,6 +40,12 @@ Expr position(const Buffer& b, const Array<Expr>& indices, DType t) {
   return at;
 }
 
+Expr elements(const Buffer& b) {
+  Expr n = intImm(1);
+  for (const Expr& d : b->shape) n = n * castTo(kInt64, d);
+  return n;
+}
+
 // A dimension that is a variable is not zero, or there is nothing to compare; other variables are not
 // negative.
 void bindDims(const std::vector<Buffer>& buffers, Analyzer& analyzer) {
@@ -76,7 +82,8 @@ bool isView(const PrimFunc& f) {
   auto narrow = [](const Expr& e) { return e->dtype == kInt32; };
   bool small = std::ranges::all_of(load->indices, narrow) && std::ranges::all_of(store->indices, narrow);
   DType t = small ? kInt32 : kInt64;
-  return analyzer.proveEqual(position(from, load->indices, t), position(to, store->indices, t));
+  return analyzer.proveEqual(elements(from), elements(to)) &&
+         analyzer.proveEqual(position(from, load->indices, t), position(to, store->indices, t));
 }
 
 } // namespace bevel

@@ -5,9 +5,9 @@
 
 namespace bevel {
 
-/// True when the program has one input and one result, and the result provably holds the first elements of
-/// the input in row-major order: reshape, flatten, squeeze, expand_dims, the leading part of an outermost
-/// axis. A caller may then take the input's memory as the result.
+/// True when the program has one input and one result, and the result provably holds the elements of the
+/// input in row-major order: reshape, flatten, squeeze, expand_dims. A caller may then take the input's
+/// memory as the result.
 bool isView(const PrimFunc& f);
 
 } // namespace bevel
