@@ -60,7 +60,7 @@ private:
 
   NodeRef visitAlloc(const Alloc& a) {
     BufferRegion region = touched(a);
-    if (region) shrink(a->buffer, *region, a->buffer->scope == "register" ? vectorWidth(a) : 1);
+    if (region) shrink(a->buffer, *region, vectorWidths(a));
     auto copy = mutableCopy(a);
     auto it = shrunk_.find(a->buffer->data);
     if (it != shrunk_.end()) copy->buffer = it->second.buffer;
@@ -95,22 +95,24 @@ private:
     return found;
   }
 
-  /// The widest vectorised loop that indexes the buffer's last dimension; 1 when none does.
-  static int64_t vectorWidth(const Alloc& a) {
-    int64_t width = 1;
+  /// For each dimension of a register buffer: the widest vectorised loop that indexes it; 1 when none does.
+  static std::vector<int64_t> vectorWidths(const Alloc& a) {
+    std::vector<int64_t> widths(a->buffer->rank(), 1);
+    if (a->buffer->scope != "register") return widths;
     for (const BufferAccess& x : collectAccesses(a->body)) {
-      if (!x.buffer || !x.buffer->sameAs(*a->buffer) || x.region.empty()) continue;
+      if (!x.buffer || !x.buffer->sameAs(*a->buffer)) continue;
       walk(a->body, [&](const NodeRef& n) {
         const auto* f = n.as<ForNode>();
-        if (f && f->forKind == ForKind::kVectorized && usesVar(x.region.back()->min, f->var))
-          width = std::max(width, asConst(f->extent).value_or(1));
+        for (size_t d = 0; f && f->forKind == ForKind::kVectorized && d < x.region.size(); ++d)
+          if (usesVar(x.region[d]->min, f->var))
+            widths[d] = std::max(widths[d], asConst(f->extent).value_or(1));
         return true;
       });
     }
-    return width;
+    return widths;
   }
 
-  void shrink(const Buffer& buffer, const BufferRegionNode& region, int64_t vectorWidth) {
+  void shrink(const Buffer& buffer, const BufferRegionNode& region, const std::vector<int64_t>& widths) {
     Shrunk s;
     auto copy = mutableCopy(buffer);
     bool changed = false;
@@ -118,9 +120,9 @@ private:
       Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
       Expr lo = analyzer.simplify(region.region[d]->min);
       auto whole = asConst(extent ? extent : buffer->shape[d]);
-      if (d + 1 == buffer->rank() && whole && *whole % vectorWidth != 0) {
+      if (whole && *whole % widths[d] != 0) {
         lo = extent ? lo : intImm(0);
-        extent = intImm((*whole + vectorWidth - 1) / vectorWidth * vectorWidth);
+        extent = intImm((*whole + widths[d] - 1) / widths[d] * widths[d]);
       }
       if (!extent) {
         s.mins.push_back(intImm(0));

@@ -31,8 +31,18 @@ NodeRef ContextRewriter::visit(const NodeRef& node) {
   case Kind::kDict:
     return node;
   default:
-    return visitChildren(node);
+    return unlessEmpty(visitChildren(node));
   }
+}
+
+/// Nothing is left of a statement whose body went.
+NodeRef ContextRewriter::unlessEmpty(NodeRef s) {
+  bool empty = false;
+  if (const auto* a = s.as<AllocNode>()) empty = !a->body;
+  if (const auto* d = s.as<DeclBufferNode>()) empty = !d->body;
+  if (const auto* a = s.as<AttrStmtNode>()) empty = !a->body;
+  if (const auto* w = s.as<WhileNode>()) empty = !w->body;
+  return empty ? nullptr : s;
 }
 
 NodeRef ContextRewriter::visitFor(const For& loop) {

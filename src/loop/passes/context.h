@@ -30,6 +30,7 @@ protected:
   NodeRef visit(const NodeRef& node) override;
 
 private:
+  NodeRef unlessEmpty(NodeRef s);
   NodeRef visitFor(const For& loop);
   NodeRef visitIf(const If& s);
   NodeRef visitRealize(const BlockRealize& r);
