@@ -8,12 +8,22 @@
 //     n + 3 > n + m                      →  m < 3
 #include "arith/state.h"
 
+#include "ir/structural.h"
+
 namespace bevel {
 
 using namespace arith;
 
 namespace {
 constexpr size_t kMaxConjuncts = 8; // beyond, conjuncts are not simplified under one another
+constexpr int kMaxNodes = 64;       // of an expression whose parts are simplified under one another: each is
+                                    // simplified once for every condition around it
+
+bool isSmall(const Expr& e) {
+  int nodes = 0;
+  walk(e, [&](const NodeRef&) { return ++nodes <= kMaxNodes; });
+  return nodes <= kMaxNodes;
+}
 
 bool compares(BinaryOp op, int64_t a, int64_t b) {
   switch (op) {
@@ -181,7 +191,8 @@ void flatten(BinaryOp op, const Expr& e, std::vector<Expr>& out) {
 /// e where the condition is known to hold (or to fail); unchanged where that would let an unsafe access
 /// through.
 Expr AnalyzerState::under(const Expr& condition, bool holds, const Expr& e, bool lazy) {
-  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && hasLoad(e)) || hasEffects(condition))
+  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && hasLoad(e)) || hasEffects(condition) ||
+      !isSmall(e) || !isSmall(condition))
     return visit(e);
   size_t depth = assume(holds ? condition : visitNot(condition));
   Expr result = visit(e);
@@ -194,7 +205,7 @@ Expr AnalyzerState::visitAndOr(const BinaryNode* n, const Expr& e) {
   std::vector<Expr> parts, kept;
   flatten(n->op, e, parts);
   for (Expr& p : parts) p = visit(p);
-  if (parts.size() <= kMaxConjuncts && n->dtype.lanes == 1)
+  if (parts.size() <= kMaxConjuncts && n->dtype.lanes == 1 && isSmall(e))
     for (size_t i = 0; i < parts.size(); ++i) { // each under the others that are still there
       if (asConst(parts[i])) continue;
       size_t depth = assumed_.size();

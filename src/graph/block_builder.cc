@@ -295,7 +295,9 @@ Status BlockBuilder::emitBinding(const GraphVar& variable, const GraphExpr& valu
     if (!type || type.is<ObjectTypeNode>()) type = variable->type;
   }
   impl_->scope().names.insert(variable->name);
-  impl_->bind(variable, cast<GraphExprNode>(impl_->stamp(withType(parts, type))));
+  bool identity =
+      parts.is<GraphVarNode>(); // a variable is its node: a copy with another type would be another
+  impl_->bind(variable, identity ? parts : cast<GraphExprNode>(impl_->stamp(withType(parts, type))));
   return {};
 }
 

@@ -30,9 +30,9 @@ def values_difference(got, want, rtol, atol):
     if want.dtype.kind in "biu":
         same = got == want
     else:
-        # The 16-bit types: two units in the last place, for the cases' values were rounded at other steps of a composition.
-        if want.dtype.name in ("float16", "bfloat16"):
-            rtol = max(rtol, 2**-9 if want.dtype.name == "float16" else 2**-6)
+        # bfloat16: two units in the last place, for the cases' values were rounded at other steps of a composition.
+        if want.dtype.name == "bfloat16":
+            rtol = max(rtol, 2**-6)
         if want.dtype.kind != "c":
             got, want = got.astype(np.float64), want.astype(np.float64)
         same = np.isclose(got, want, rtol=rtol, atol=atol, equal_nan=True)
