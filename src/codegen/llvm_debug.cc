@@ -72,8 +72,8 @@ void KernelEmitter::locate(const NodeRef& node) {
   bool sameScope = current && current->getInlinedAtScope()->getSubprogram() == scope;
   if (it == lines_.end() && sameScope) return;
   unsigned line = it != lines_.end() ? unsigned(it->second) : 1;
-  bool fromNode = node.is<StmtNode>() && node->origin && !node->origin->nodes.empty();
-  NodeFrame frame = fromNode ? frameOf(node->origin, scope) : NodeFrame{scope, nullptr};
+  const Origin& origin = node.is<StmtNode>() && node->origin ? node->origin : f_.origin;
+  NodeFrame frame = origin && !origin->nodes.empty() ? frameOf(origin, scope) : NodeFrame{scope, nullptr};
   builder_.SetCurrentDebugLocation(llvm::DILocation::get(context_, line, 0, frame.callee, frame.call));
 }
 

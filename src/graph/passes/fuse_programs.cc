@@ -80,7 +80,7 @@ private:
     produced_.insert(GraphExpr(c.result));
     Stmt body = substitute(replaceBuffers(f->body, map), scalars);
     if (!immediates.empty()) body = inlineImmediates(body, immediates);
-    addBody(renameBlocks(body));
+    addBody(renameBlocks(body, c.origin));
     if (!last) allocs_.push_back(buffers_.at(GraphExpr(c.result)));
     return {};
   }
@@ -104,15 +104,14 @@ private:
     return copy;
   }
 
-  Stmt renameBlocks(const Stmt& body) {
+  // Unique names, and the model's nodes that the blocks come from.
+  Stmt renameBlocks(const Stmt& body, const Origin& origin) {
     NodeRef renamed = rewrite(body, [&](const NodeRef& n) -> NodeRef {
       const auto* b = n.as<BlockNode>();
       if (!b || b->name == "root") return n;
-      std::string name = b->name;
-      for (int k = 1; !names_.insert(name).second; ++k) name = b->name + "_" + std::to_string(k);
-      if (name == b->name) return n;
       auto copy = make<BlockNode>(*b);
-      copy->name = name;
+      for (int k = 1; !names_.insert(copy->name).second; ++k) copy->name = b->name + "_" + std::to_string(k);
+      if (!copy->origin) copy->origin = origin;
       return copy;
     });
     return cast<StmtNode>(renamed);
