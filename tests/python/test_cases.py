@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-F, I = np.float32, np.int64
+F, I64 = np.float32, np.int64
 NAN, INF = np.nan, np.inf
 
 
@@ -17,7 +17,7 @@ def f32(*values, shape=None):
 
 
 def i64(*values):
-    return np.array(values, I)
+    return np.array(values, I64)
 
 
 def ramp(*shape, first=0):
@@ -45,20 +45,20 @@ CASES = {
     ),
     "gather_elements_negative": (
         "GatherElements",
-        [ramp(3, 4), np.full((3, 4), -1, I)],
+        [ramp(3, 4), np.full((3, 4), -1, I64)],
         {"axis": 1},
         [np.repeat(f32(3, 7, 11), 4).reshape(3, 4)],
     ),
-    "gather_nd_negative": ("GatherND", [ramp(3, 4), np.array([[-1, -1], [0, -2]], I)], {}, [f32(11, 2)]),
+    "gather_nd_negative": ("GatherND", [ramp(3, 4), np.array([[-1, -1], [0, -2]], I64)], {}, [f32(11, 2)]),
     "scatter_nd_negative": (
         "ScatterND",
-        [np.zeros((3, 4), F), np.array([[-1], [0]], I), ramp(2, 4, first=1)],
+        [np.zeros((3, 4), F), np.array([[-1], [0]], I64), ramp(2, 4, first=1)],
         {},
         [f32(5, 6, 7, 8, 0, 0, 0, 0, 1, 2, 3, 4, shape=(3, 4))],
     ),
     "one_hot_negative": (
         "OneHot",
-        [i64(0, 2, 4, -1), I(5), f32(0, 1)],
+        [i64(0, 2, 4, -1), I64(5), f32(0, 1)],
         {},
         [np.eye(5, dtype=F)[[0, 2, 4, 4]]],
     ),
@@ -118,7 +118,7 @@ CASES = {
         {},
         [np.tile(f32(-1, -2, -3, -4), 2).reshape(1, 2, 1, 4)],
     ),
-    "cumsum_reverse": ("CumSum", [ramp(3, first=1), I(0)], {"reverse": 1}, [f32(6, 5, 3)]),
+    "cumsum_reverse": ("CumSum", [ramp(3, first=1), I64(0)], {"reverse": 1}, [f32(6, 5, 3)]),
     "where_ranks": (
         "Where",
         [np.array([True, False]), ramp(2, 1), F(9)],
@@ -151,7 +151,7 @@ def value_info(name, array):
 
 
 def run_graph(bevel, folder, nodes, feeds, outputs, code=0, opset=19, extents=None):
-    """The outputs of a graph; with another exit code: what the tool says. `extents` declares inputs with named dimensions."""
+    """The outputs of a graph; with another exit code: what the tool says. `extents`: inputs with named dimensions."""
     infos = [value_info(name, value) for name, value in feeds.items()]
     for info in infos:
         if extents and info.name in extents:
@@ -208,7 +208,7 @@ def test_case(name, results):
 @pytest.mark.parametrize("index", [3, -4, INDEX])
 def test_scatter_out_of_range_never_writes(index, bevel, tmp_path):
     node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"], name="scatter")
-    feeds = {"x": np.zeros((3, 4), F), "i": np.array([[index]], I), "u": np.ones((1, 4), F)}
+    feeds = {"x": np.zeros((3, 4), F), "i": np.array([[index]], I64), "u": np.ones((1, 4), F)}
     (got,) = run_graph(bevel, tmp_path, [node], feeds, ["y"])
     np.testing.assert_array_equal(got, feeds["x"])
 
@@ -225,11 +225,11 @@ def test_negative_trip_count_is_no_trip(bevel, tmp_path):
     body = helper.make_graph(
         [helper.make_node("Add", ["v", "v"], ["w"]), helper.make_node("Identity", ["c"], ["d"])],
         "body",
-        [value_info("i", I(0)), value_info("c", np.True_), value_info("v", f32(1))],
+        [value_info("i", I64(0)), value_info("c", np.True_), value_info("v", f32(1))],
         [value_info("d", np.True_), value_info("w", f32(1))],
     )
     node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
-    (got,) = run_graph(bevel, tmp_path, [node], {"n": I(-3), "x": f32(7)}, ["y"])
+    (got,) = run_graph(bevel, tmp_path, [node], {"n": I64(-3), "x": f32(7)}, ["y"])
     np.testing.assert_array_equal(got, f32(7))
 
 
@@ -279,7 +279,10 @@ class Module:
             left = R.match_cast(src, R.Tensor((n, 8), "float32"))
             right: R.Tensor((m, 8), dtype="float32") = R.add(x, R.const(0.125, "float32"))
             doubled: R.Tensor((n, 8), dtype="float32") = cls.fused(left)
-            both: R.Tuple(R.Tuple(R.Tensor((n, 8), dtype="float32"), R.Tensor((m, 8), dtype="float32")), R.Tensor((n, 8), dtype="float32")) = ((left, right), doubled)
+            both: R.Tuple(
+                R.Tuple(R.Tensor((n, 8), dtype="float32"), R.Tensor((m, 8), dtype="float32")),
+                R.Tensor((n, 8), dtype="float32"),
+            ) = ((left, right), doubled)
             inner: R.Tuple(R.Tensor((n, 8), dtype="float32"), R.Tensor((m, 8), dtype="float32")) = both[0]
             one: R.Tensor((n, 8), dtype="float32") = inner[0]
             two = R.match_cast(inner[1], R.Tensor((n, 8), "float32"))

@@ -4,7 +4,6 @@ import random
 import subprocess
 
 import numpy as np
-import onnx
 import pytest
 from conftest import tool_path
 from onnx import TensorProto, helper, numpy_helper
