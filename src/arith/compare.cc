@@ -216,4 +216,10 @@ void collectFactors(const Expr& e, std::vector<Expr>& out) {
   }
 }
 
+Expr productOf(const std::vector<Expr>& factors) {
+  Expr p = factors[0];
+  for (size_t i = 1; i < factors.size(); ++i) p = make<const BinaryNode>(BinaryOp::kMul, p, factors[i]);
+  return p;
+}
+
 } // namespace bevel::arith

@@ -19,5 +19,7 @@ bool hasLoad(const Expr& e);    // anything that is unsafe to evaluate where it 
 bool isRing(const Expr& e);
 /// Factors of a product of non-constants, left to right.
 void collectFactors(const Expr& e, std::vector<Expr>& out);
+/// Their product, as it stands (not simplified); at least one factor.
+Expr productOf(const std::vector<Expr>& factors);
 
 } // namespace bevel::arith

@@ -130,9 +130,7 @@ LinearForm product(const LinearForm& a, const LinearForm& b) {
       std::vector<Expr> all;
       collectFactors(u.atom, all);
       collectFactors(t.atom, all);
-      Expr p = all[0];
-      for (size_t k = 1; k < all.size(); ++k) p = make<const BinaryNode>(BinaryOp::kMul, p, all[k]);
-      part.add(p, u.coef);
+      part.add(productOf(all), u.coef);
     }
     out.add(part, t.coef);
   }

@@ -196,9 +196,7 @@ Expr AnalyzerState::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
       q.addConst(k);
       return true;
     }
-    Expr p = factors[0];
-    for (size_t i = 1; i < factors.size(); ++i) p = make<const BinaryNode>(BinaryOp::kMul, p, factors[i]);
-    q.add(p, k);
+    q.add(productOf(factors), k);
     return true;
   };
   for (const Term& x : f.terms)

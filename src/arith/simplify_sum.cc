@@ -78,9 +78,7 @@ bool AnalyzerState::collectProduct(LinearForm& f, const BinaryNode* m, int64_t c
     collectFactors(x.atom, factors);
     collectFactors(y.atom, factors);
     if (!k || factors.size() > kMaxFactors) return false;
-    Expr p = factors[0];
-    for (size_t i = 1; i < factors.size(); ++i) p = make<const BinaryNode>(BinaryOp::kMul, p, factors[i]);
-    product.add(p, *k);
+    product.add(productOf(factors), *k);
     return true;
   };
   for (const Term& x : a.terms)

@@ -20,6 +20,14 @@ std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope) {
   return blocks;
 }
 
+Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops) {
+  LoopRV all = loops[0];
+  if (loops.size() > 1) {
+    BEVEL_TRY(all, sch.fuse(loops));
+  }
+  return sch.parallel(all);
+}
+
 namespace {
 
 // Runs a rule on a copy and keeps the copy when it applied.

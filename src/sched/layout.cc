@@ -69,7 +69,7 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   BEVEL_TRY(Store store, singleStore(*block));
   BEVEL_TRY(std::vector<int> axisOf, indexAxes(store->indices, *block));
   Analyzer analyzer;
-  bindShapeDims(f, analyzer);
+  bindDims(f, analyzer);
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
   auto out = mutableCopy(block);
   out->iters = {};

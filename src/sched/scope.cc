@@ -42,10 +42,6 @@ void setBody(Schedule& sch, Stmt body) {
   sch.setFunc(PrimFunc(f));
 }
 
-void bindShapeDims(const PrimFunc& f, Analyzer& analyzer) {
-  bindDims(f, analyzer);
-}
-
 void bindLoop(const For& loop, Analyzer& analyzer) {
   analyzer.bind(loop->var, range(loop->min, loop->extent));
 }
@@ -59,7 +55,7 @@ void bindLoops(const Path& path, Analyzer& analyzer) {
 }
 
 void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer) {
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   bindLoops(path, analyzer);
 }
 

@@ -4,6 +4,7 @@
 
 #include "arith/analyzer.h"
 #include "loop/passes/context.h"
+#include "loop/regions.h"
 #include "sched/schedule.h"
 #include "sched/tree.h"
 
@@ -33,8 +34,6 @@ Status checkPlainLoop(const For& loop);
 /// Puts a new body into the function worked on.
 void setBody(Schedule& sch, Stmt body);
 
-/// Knows that symbolic dimensions are not negative.
-void bindShapeDims(const PrimFunc& f, Analyzer& analyzer);
 /// Knows the ranges of all loops on the path (outer scopes included).
 void bindLoops(const Path& path, Analyzer& analyzer);
 void bindLoop(const For& loop, Analyzer& analyzer);

@@ -43,17 +43,6 @@ int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
   return lanes;
 }
 
-// Threads share the outer loops; the inner one too where the outer ones are `few`. An inner loop of its own
-// needs no division to find its indices.
-Status shareAmongThreads(Schedule& sch, std::vector<LoopRV> outer, LoopRV inner, bool few) {
-  if (few || outer.empty()) outer.push_back(inner);
-  LoopRV all = outer[0];
-  if (outer.size() > 1) {
-    BEVEL_TRY(all, sch.fuse(outer));
-  }
-  return sch.parallel(all);
-}
-
 } // namespace
 
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const Target& target) {
@@ -83,8 +72,10 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
     inner = parts[0];
   }
   int64_t total = product(b, 0, n), shared = product(b, 0, first);
+  // An inner loop of its own needs no division to find its indices; few outer iterations need it for all threads.
+  if (outer.empty() || (shared >= 0 && shared < kEnoughIterations)) outer.push_back(inner);
   if (total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork)
-    BEVEL_CHECK(shareAmongThreads(sch, outer, inner, shared >= 0 && shared < kEnoughIterations));
+    BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"
                                           : ": scalar loop (accesses are not contiguous)")};
 }

@@ -17,6 +17,9 @@ struct RuleResult {
 /// The blocks directly in a scope.
 std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope);
 
+/// Threads share the iterations of these nested loops, outermost first.
+Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops);
+
 /// Inlines blocks that compute each element from others at no or little cost into their consumers.
 Result<RuleResult> inlineRule(Schedule& sch);
 

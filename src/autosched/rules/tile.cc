@@ -308,8 +308,7 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
 // may be shared.
 void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
   Schedule before = sch;
-  auto fused = loops.size() > 1 ? sch.fuse(loops) : Result<LoopRV>(loops[0]);
-  if (fused && sch.parallel(*fused)) return;
+  if (shareAmongThreads(sch, loops)) return;
   sch = before;
   for (LoopRV l : loops) {
     auto loop = sch.get(l);

@@ -66,11 +66,7 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const T
   BEVEL_CHECK(sch.reorder(order));
   BEVEL_CHECK(sch.vectorize(w[1]));
   outer.push_back(r[0]);
-  LoopRV all = outer[0];
-  if (outer.size() > 1) {
-    BEVEL_TRY(all, sch.fuse(outer));
-  }
-  BEVEL_CHECK(sch.parallel(all));
+  BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + ": transposed by squares of " + std::to_string(kSide)};
 }
 

@@ -108,7 +108,7 @@ static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
   Stmt body;
   BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
   planCopy(sch, plan, true, consumedRegion(body, plan, analyzer));
   return plan;

@@ -98,7 +98,7 @@ static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   for (size_t i = 0; i < items.size(); ++i)
     if (findBlock(items[i], block.name()).target) plan.position = i + 1;
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   BEVEL_TRY(Array<Range> region, writtenRegion(block, plan.buffer, analyzer));
   planCopy(sch, plan, false, region);
   return plan;

@@ -87,7 +87,7 @@ static void apply(Schedule& sch, Fuse& s, FusePlan&& plan) {
     map[l->var] = castTo(l->var->dtype, l->min + index);
   }
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   bindLoops(plan.path, analyzer);
   analyzer.bind(fused, range(constant(fused->dtype, 0), plan.extent));
   Stmt body = simplifyBindings(substitute(plan.loops.back()->body, map), analyzer);

@@ -70,7 +70,7 @@ struct RfactorPlan {
 /// reduction loops.
 static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
   Analyzer analyzer;
-  bindShapeDims(f, analyzer);
+  bindDims(f, analyzer);
   VarMap first;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     bool reduce = false;

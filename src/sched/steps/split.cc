@@ -81,7 +81,7 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   bool divides = extent && *extent % product == 0;
   if (!extent) {
     Analyzer analyzer;
-    bindShapeDims(sch.func(), analyzer);
+    bindDims(sch.func(), analyzer);
     divides = analyzer.prove(eq(floormod(loop->extent, product), constant(loop->extent->dtype, 0)));
   }
   bool hasInferred = false;

@@ -61,7 +61,7 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   BlockLayoutPlan plan;
   BEVEL_TRY(plan.path, soleNest(site.path));
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
   DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype;
   IndexMap map = retyped(s.indexMap, dtype);

@@ -116,7 +116,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
                                        std::to_string(buffer->rank()) + " dimensions");
   BEVEL_CHECK(checkAccesses(sch.func(), buffer));
   Analyzer analyzer;
-  bindShapeDims(sch.func(), analyzer);
+  bindDims(sch.func(), analyzer);
   plan.map = retyped(s.indexMap, buffer->rank() ? buffer->shape[0]->dtype : kInt64);
   BEVEL_TRY(Array<Expr> shape, plan.map.applyShape(buffer->shape, analyzer));
   BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(buffer->shape), analyzer));
@@ -139,7 +139,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
 /// All accesses through the map, and the blocks' declared regions anew.
 static Stmt rewriteAccesses(const Stmt& root, const LayoutPlan& plan, const PrimFunc& f) {
   Analyzer analyzer;
-  bindShapeDims(f, analyzer);
+  bindDims(f, analyzer);
   walk(root, [&](const NodeRef& n) {
     if (auto* iv = n.as<IterVarNode>()) analyzer.bind(iv->var, iv->domain);
     if (auto* loop = n.as<ForNode>()) bindLoop(For(loop), analyzer);
