@@ -65,6 +65,13 @@ function(bevel_use_llvm name)
   target_link_libraries(bevel_${name} ${scope} lldELF lldCommon LLVM)
 endfunction()
 
+# The command line library takes twenty seconds a file: the commands are compiled as one.
+function(bevel_use_cli name)
+  set_target_properties(bevel_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  file(GLOB commands CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/cmd_*.cc" "${CMAKE_SOURCE_DIR}/src/${name}/flags.cc")
+  set_source_files_properties(${commands} PROPERTIES UNITY_GROUP commands)
+endfunction()
+
 # The run time: small, free of LLVM and fmt, static and shared from the same objects.
 function(bevel_runtime)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/runtime/*.cc" "${CMAKE_SOURCE_DIR}/src/runtime/*/*.cc")

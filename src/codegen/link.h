@@ -26,10 +26,10 @@ struct LinkJob {
 /// lld's errors is the error's note.
 Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output);
 
-/// Bytes under a symbol, in read-only data.
+/// Bytes under a symbol, in read-only data: the pieces one after another.
 struct DataBlob {
   std::string symbol;
-  std::span<const std::byte> bytes;
+  std::vector<std::span<const std::byte>> pieces;
   int alignment = 64;
 };
 

@@ -121,15 +121,15 @@ Status writeDataObject(const std::vector<DataBlob>& blobs, const Target& target,
     section.sh_type = SHT_PROGBITS;
     section.sh_flags = SHF_ALLOC;
     section.sh_offset = out.position();
-    section.sh_size = blob.bytes.size();
+    for (auto piece : blob.pieces) section.sh_size += piece.size();
     section.sh_addralign = uint64_t(blob.alignment);
     Elf64_Sym symbol{};
     symbol.st_name = names.add(blob.symbol);
     symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
     symbol.st_other = STV_HIDDEN;
     symbol.st_shndx = uint16_t(sections.size());
-    symbol.st_size = blob.bytes.size();
-    out.write(blob.bytes.data(), blob.bytes.size());
+    symbol.st_size = section.sh_size;
+    for (auto piece : blob.pieces) out.write(piece.data(), piece.size());
     sections.push_back(section);
     symbols.push_back(symbol);
   }

@@ -1,6 +1,7 @@
 // Writes images: see vm_image.h.
 #include "codegen/vm_image.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace bevel {
@@ -151,14 +152,21 @@ FunctionBuilder& ImageBuilder::addFunction(std::string_view name) {
   return *functions_.back();
 }
 
-void ImageBuilder::copyWeights(void* to) const {
+std::vector<std::span<const std::byte>> ImageBuilder::weightPieces() const {
+  static const std::byte zeros[64] = {}; // gaps are shorter: offsets are the next multiples of 64
+  std::vector<std::span<const std::byte>> out;
   uint64_t end = 0;
   for (const WeightPart& part : weights_) {
-    memset(static_cast<char*>(to) + end, 0, part.offset - end); // gaps, so that the block is deterministic
-    if (!part.bytes.empty())
-      memcpy(static_cast<char*>(to) + part.offset, part.bytes.data(), part.bytes.size());
+    if (part.offset > end) out.push_back({zeros, part.offset - end});
+    out.push_back(part.bytes);
     end = part.offset + part.bytes.size();
   }
+  return out;
+}
+
+void ImageBuilder::copyWeights(void* to) const {
+  auto* at = static_cast<std::byte*>(to);
+  for (std::span<const std::byte> piece : weightPieces()) at = std::copy(piece.begin(), piece.end(), at);
 }
 
 std::vector<std::byte> ImageBuilder::encodeTexts(std::span<const std::string> texts) {

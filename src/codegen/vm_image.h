@@ -155,14 +155,9 @@ public:
   /// The reference stays valid.
   FunctionBuilder& addFunction(std::string_view name);
 
-  /// The weights: constants at their offsets, with gaps between them.
-  struct WeightPart {
-    uint64_t offset;
-    std::span<const std::byte> bytes;
-  };
-  const std::vector<WeightPart>& weights() const { return weights_; }
   uint64_t weightsSize() const { return weightsSize_; }
-  /// The weights as one block: weightsSize() bytes, aligned to 64.
+  /// The weights as one block of weightsSize() bytes, to be aligned to 64: constants, and zeros between them.
+  std::vector<std::span<const std::byte>> weightPieces() const;
   void copyWeights(void* to) const;
 
   /// The block, 8-byte aligned. Labels that were never bound are a bug (the reader refuses the image).
@@ -186,6 +181,10 @@ private:
   std::vector<uint32_t> packed_;
   std::map<std::string, uint32_t, std::less<>> packedIndices_;
   std::vector<bevel_constant_entry> constants_;
+  struct WeightPart {
+    uint64_t offset;
+    std::span<const std::byte> bytes;
+  };
   std::vector<WeightPart> weights_;
   uint64_t weightsSize_ = 0;
   std::vector<std::unique_ptr<FunctionBuilder>> functions_;

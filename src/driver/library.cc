@@ -9,7 +9,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
-#include <new>
 #include <unistd.h>
 
 namespace bevel {
@@ -117,20 +116,19 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   if (c.options.progress) c.options.progress("linking", 0, 0);
   ImageBuilder& image = *c.program.image;
   std::vector<uint64_t> block = image.finish();
-  uint64_t bytes = image.weightsSize();
-  std::unique_ptr<std::byte[]> weights(new (std::align_val_t(64)) std::byte[bytes ? bytes : 1]);
-  if (bytes) image.copyWeights(weights.get());
-  c.program.keep.clear();
   std::string imageSymbol = name + "_image_data", weightsSymbol = name + "_weights_data";
-  std::vector<DataBlob> blobs = {{imageSymbol, std::as_bytes(std::span(block)), 64}};
-  if (bytes) blobs.push_back({weightsSymbol, {weights.get(), bytes}, 64});
+  std::vector<DataBlob> blobs = {{imageSymbol, {std::as_bytes(std::span(block))}}};
+  if (image.weightsSize()) blobs.push_back({weightsSymbol, image.weightPieces()});
   TemporaryFile data(path);
   BEVEL_CHECK(writeDataObject(blobs, c.target, data.path));
+  std::string headerOf = headerText(c, name, fs::path(path).filename().string());
+  c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more
+  c.module = nullptr;
   ImageTable table;
   table.imageSymbol = imageSymbol;
   table.imageSize = block.size() * 8;
   for (const KernelSource& k : c.program.kernels) table.kernels.push_back(k.name);
-  if (bytes) table.weightsSymbol = weightsSymbol, table.weightsSize = bytes;
+  if (image.weightsSize()) table.weightsSymbol = weightsSymbol, table.weightsSize = image.weightsSize();
   for (const std::string& symbol : {std::string("bevel_image_v1"), name + "_image"}) {
     table.symbol = symbol;
     BEVEL_TRY(std::string object, imageTableObject(table, c.target));
@@ -141,7 +139,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   job.soname = fs::path(path).filename().string();
   BEVEL_CHECK(linkSharedLibrary(job, c.target, path));
   std::string header = fs::path(path).replace_extension(".h").string();
-  return writeFile(header, std::string_view(headerText(c, name, job.soname)));
+  return writeFile(header, std::string_view(headerOf));
 }
 
 } // namespace bevel

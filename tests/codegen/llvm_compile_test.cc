@@ -180,16 +180,17 @@ TEST(Link, SharedLibraryRunsAndHidesTheRest) {
   std::vector<KernelSource> kernels = {{"twice", scale(2, true)}, {"thrice", scale(3)}};
   auto objects = compileObjects(kernels, Target::host(), options);
   ASSERT_TRUE(objects) << objects.error().str();
-  std::string image = "not a real image", weights(100000, 'w');
+  std::string image = "not a real image", weights(100000, 'w'), more = "and more";
   auto bytes = [](const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); };
   std::string data = folder.path + "/data.o", library = folder.path + "/model.so";
-  ASSERT_TRUE(writeDataObject(
-      {{"model_image", bytes(image), 8}, {"model_weights", bytes(weights), 64}, {"nothing", {}, 1}},
-      Target::host(), data));
+  ASSERT_TRUE(writeDataObject({{"model_image", {bytes(image)}, 8},
+                               {"model_weights", {bytes(weights), bytes(more)}, 64},
+                               {"nothing", {}, 1}},
+                              Target::host(), data));
   ImageTable table;
   table.imageSymbol = "model_image", table.imageSize = image.size();
   table.kernels = {"thrice", "twice"};
-  table.weightsSymbol = "model_weights", table.weightsSize = weights.size();
+  table.weightsSymbol = "model_weights", table.weightsSize = weights.size() + more.size();
   auto tableObject = imageTableObject(table, Target::host());
   ASSERT_TRUE(tableObject) << tableObject.error().str();
   LinkJob job;
@@ -211,7 +212,7 @@ TEST(Link, SharedLibraryRunsAndHidesTheRest) {
   EXPECT_EQ(loaded->size, sizeof(bevel_image));
   ASSERT_EQ(loaded->num_kernels, 2u);
   EXPECT_EQ(std::string(static_cast<const char*>(loaded->image), loaded->image_size), image);
-  EXPECT_EQ(std::string(static_cast<const char*>(loaded->weights), loaded->weights_size), weights);
+  EXPECT_EQ(std::string(static_cast<const char*>(loaded->weights), loaded->weights_size), weights + more);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(loaded->weights) % 64, 0u);
   EXPECT_EQ(loaded->weights_file, nullptr);
   std::vector<float> x = {1, 2, 3}, y(3);
