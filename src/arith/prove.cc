@@ -1,9 +1,8 @@
 // Facts and the search that proves `form >= 0` from them.
 //
-// 1. Interval bounds of the atoms may decide.
-// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom
-// vanishes: if
-//    f - k*L >= 0 then f >= 0. Loop ranges with symbolic ends and assumed conditions are such facts.
+// 1. Interval bounds of the atoms may decide, either way.
+// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom vanishes:
+//    if f - k*L >= 0 then f >= 0. Loop ranges with symbolic ends and assumed conditions are such facts.
 // 3. Quotients, remainders, min, max and choices bring facts of their own: c*(x//c) <= x, min(a, b) <= a, …
 // 4. In a product u*rest with rest >= 0, facts about u are multiplied by rest: i <= m-1 gives i*n <= (m-1)*n.
 //
@@ -30,8 +29,9 @@ AnalyzerState::LinearForm AnalyzerState::exactDifference(const Expr& a, const Ex
 bool AnalyzerState::proveNonNegative(const LinearForm& f) {
   if (!f.valid) return false;
   if (proving_) return search(f, 2); // within another proof: its budget
-  if (formBound(f).min >= 0) return true;
-  if (f.isConst()) return false;
+  ConstBound b = formBound(f);
+  if (b.min >= 0) return true;
+  if (b.max < 0) return false;
   budget_ = kBudget;
   proving_ = true;
   bool proved = false;
@@ -52,8 +52,22 @@ bool AnalyzerState::proveLessEqual(const Expr& a, const Expr& b) {
   return proveNonNegative(exactDifference(simplify(b), simplify(a)));
 }
 
+/// An inequality of scalars that the bounds of its sides decide, before anything is rewritten.
+std::optional<bool> AnalyzerState::decide(const Expr& condition) {
+  const auto* n = condition.as<BinaryNode>();
+  if (!n || n->op < BinaryOp::kLt || n->op > BinaryOp::kGe) return std::nullopt;
+  bool less = n->op == BinaryOp::kLt || n->op == BinaryOp::kLe;
+  LinearForm d = less ? exactDifference(n->b, n->a) : exactDifference(n->a, n->b);
+  if (!d.valid) return std::nullopt;
+  if (n->op == BinaryOp::kLt || n->op == BinaryOp::kGt) d.addConst(-1);
+  ConstBound b = formBound(d);
+  if (!d.valid || (b.min < 0 && b.max >= 0)) return std::nullopt;
+  return b.min >= 0;
+}
+
 bool AnalyzerState::prove(const Expr& condition) {
   if (!condition->dtype.isBool()) return false;
+  if (auto decided = decide(condition)) return *decided;
   auto c = asConst(simplify(condition));
   return c && *c != 0;
 }
@@ -61,8 +75,9 @@ bool AnalyzerState::prove(const Expr& condition) {
 bool AnalyzerState::search(const LinearForm& f, int depth) {
   if (!f.valid || budget_ <= 0) return false;
   --budget_;
-  if (formBound(f).min >= 0) return true;
-  if (depth == 0 || f.isConst()) return false;
+  ConstBound b = formBound(f);
+  if (b.min >= 0) return true;
+  if (depth == 0 || b.max < 0) return false;
   // Unbounded terms first: nothing can be proved while one remains, but what a bounded quotient or product
   // brings may remove it.
   bool infinite = false;

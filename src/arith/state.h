@@ -37,6 +37,7 @@ public:
 
   // Engines.
   Expr simplify(const Expr& e);
+  std::optional<bool> decide(const Expr& condition);
   bool prove(const Expr& condition);
   ConstBound bound(const Expr& e);
   ModularSet modular(const Expr& e);
