@@ -93,9 +93,11 @@ void collectAccesses(BlockInfo& info, Analyzer& analyzer) {
 }
 
 struct Collector {
+  const std::vector<BlockInfo>& known;
   std::vector<BlockInfo> blocks;
   std::vector<const ForNode*> loops; // inside the scope
   std::string scope, outermost;
+  size_t next = 0; // in `known`: it has the blocks in the same order
 
   static bool containsBlocks(const Stmt& body) {
     bool any = false;
@@ -145,10 +147,23 @@ struct Collector {
       const ForNode& f = *loops[k];
       info.simpleLoops = r.values[k] == Expr(f.var) && f.forKind == ForKind::kSerial && isConst(f.min, 0);
     }
-    Analyzer analyzer;
-    for (const IterVar& a : r.block->iters) analyzer.bind(a->var, a->domain);
-    collectAccesses(info, analyzer);
+    if (const BlockInfo* same = find(r.block)) {
+      info.accesses = same->accesses;
+    } else {
+      Analyzer analyzer;
+      for (const IterVar& a : r.block->iters) analyzer.bind(a->var, a->domain);
+      collectAccesses(info, analyzer);
+    }
     blocks.push_back(std::move(info));
+  }
+
+  const BlockInfo* find(const Block& block) {
+    for (size_t i = next; i < known.size(); ++i)
+      if (known[i].block == block) {
+        next = i + 1;
+        return &known[i];
+      }
+    return nullptr;
   }
 };
 
@@ -183,8 +198,8 @@ bool contiguousPair(const BlockInfo& b, size_t k) {
   });
 }
 
-std::vector<BlockInfo> analyseBlocks(const PrimFunc& f) {
-  Collector c;
+std::vector<BlockInfo> analyseBlocks(const PrimFunc& f, const std::vector<BlockInfo>& known) {
+  Collector c{known, {}, {}, {}, {}, 0};
   c.visit(f->body);
   return std::move(c.blocks);
 }

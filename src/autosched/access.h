@@ -34,8 +34,9 @@ struct BlockInfo {
   bool isReduce(size_t k) const;
 };
 
-/// All blocks of the program that have no blocks inside, in program order.
-std::vector<BlockInfo> analyseBlocks(const PrimFunc& f);
+/// All blocks of the program that have no blocks inside, in program order. What is `known` of blocks that are still the same is
+/// taken over.
+std::vector<BlockInfo> analyseBlocks(const PrimFunc& f, const std::vector<BlockInfo>& known = {});
 
 /// Whether axes k and k + 1 can be one: advancing k equals running through all of k + 1, for every access.
 bool contiguousPair(const BlockInfo& b, size_t k);

@@ -84,8 +84,10 @@ private:
   }
   template <class L> void visitLet(const L& let) {
     visit(let.value);
-    values_[let.var] = resolve(let.value);
+    bool index = let.var->dtype.isInteger() || let.var->dtype.isBool(); // others take part in no region
+    if (index) values_[let.var] = resolve(let.value);
     visit(let.body);
+    if (index) values_.erase(let.var); // an expression around may be resolved as a whole
   }
   void visitStore(const Store& s) {
     add(s->buffer, s->indices, true, s);

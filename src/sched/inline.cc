@@ -76,17 +76,97 @@ Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer) {
   return status;
 }
 
-Stmt replaceReads(const Stmt& root, const Buffer& buffer,
-                  FunctionRef<Expr(const Array<Expr>& indices)> value) {
-  return cast<StmtNode>(rewrite(root, [&](const NodeRef& n) -> NodeRef {
-    if (auto* l = n.as<LoadNode>(); l && l->buffer->data == buffer->data) return value(l->indices);
-    auto* block = n.as<BlockNode>();
-    if (!block) return n;
-    bool declared = std::ranges::any_of(block->reads.raw(), [&](const NodeRef& r) {
-      return r.as<BufferRegionNode>()->buffer->data == buffer->data;
+namespace {
+
+bool isLoadOf(const NodeRef& n, const Buffer& buffer) {
+  auto* l = n.as<LoadNode>();
+  return l && l->buffer->data == buffer->data;
+}
+
+/// Calls f for the loads under an expression that are evaluated whenever it is, and that are values: not parts of an index.
+void forEachSureLoad(const NodeRef& root, FunctionRef<void(const NodeRef&)> f) {
+  walk(root, [&](const NodeRef& n) {
+    if (n.is<LoadNode>()) f(n);
+    auto* call = n.as<CallNode>();
+    if (call && call->op == Intrin::kIfThenElse) forEachSureLoad(call->args[0], f);
+    if (auto* select = n.as<SelectNode>()) forEachSureLoad(select->condition, f);
+    return !n.is<LoadNode>() && !n.is<SelectNode>() && !(call && call->op == Intrin::kIfThenElse);
+  });
+}
+
+/// One load that stands several times in an expression.
+class Repeated {
+public:
+  Repeated(Load load, const Expr& root) : load_(std::move(load)) {
+    postWalk(root, [&](const NodeRef& n) {
+      size_t inside = same(n, load_) ? 1 : 0;
+      forEachChild(n, [&](const NodeRef& child, Role) { inside += counts_[child.get()]; });
+      counts_[n.get()] = inside;
     });
-    return declared ? NodeRef(withDetectedAccess(Block(block))) : n;
+  }
+  /// The smallest part that holds all of the loads becomes `let v = load in part`.
+  Expr bind(const Expr& e) {
+    NodeRef only;
+    size_t all = counts_[e.get()], holders = 0;
+    if (all < 2) return e;
+    forEachChild(e, [&](const NodeRef& child, Role) {
+      if (counts_[child.get()] == all) only = child, ++holders;
+    });
+    if (holders == 1)
+      return cast<ExprNode>(mapChildren(
+          e, [&](const NodeRef& c) -> NodeRef { return c == only ? NodeRef(bind(cast<ExprNode>(c))) : c; }));
+    bool sure = false;
+    forEachSureLoad(e, [&](const NodeRef& n) { sure |= same(n, load_); });
+    if (!sure) return e;
+    Var v = var(load_->buffer->name, load_->dtype);
+    Expr body = cast<ExprNode>(rewrite(e, [&](const NodeRef& n) { return same(n, load_) ? NodeRef(v) : n; }));
+    return make<const LetNode>(v, load_, body);
+  }
+
+private:
+  Load load_;
+  std::unordered_map<const Node*, size_t> counts_;
+};
+
+} // namespace
+
+/// Loads of one element of the buffer that an expression needs several times become one.
+static Stmt bindRepeatedReads(const Stmt& root, const Buffer& buffer) {
+  return cast<StmtNode>(rewrite(root, [&](const NodeRef& n) -> NodeRef {
+    auto* store = n.as<StoreNode>();
+    if (!store) return n;
+    std::vector<NodeRef> seen, loads;
+    walk(store->value, [&](const NodeRef& e) {
+      if (isLoadOf(e, buffer)) loads.push_back(e);
+      return true;
+    });
+    Expr value = store->value;
+    for (const NodeRef& load : loads) {
+      if (std::ranges::any_of(seen, [&](const NodeRef& s) { return same(s, load); })) continue;
+      seen.push_back(load);
+      value = Repeated(cast<LoadNode>(load), value).bind(value);
+    }
+    if (value == store->value) return n;
+    auto copy = mutableCopy(Store(store));
+    copy->value = value;
+    return Store(copy);
   }));
+}
+
+Stmt replaceReads(const Stmt& root, const Buffer& buffer, const Expr& value,
+                  FunctionRef<Expr(const Array<Expr>& indices)> valueAt) {
+  bool cheap =
+      value.is<LoadNode>() || value.is<VarNode>() || value.is<FloatImmNode>() || value.is<IntImmNode>();
+  return cast<StmtNode>(
+      rewrite(cheap ? root : bindRepeatedReads(root, buffer), [&](const NodeRef& n) -> NodeRef {
+        if (isLoadOf(n, buffer)) return freshen(valueAt(n.as<LoadNode>()->indices));
+        auto* block = n.as<BlockNode>();
+        if (!block) return n;
+        bool declared = std::ranges::any_of(block->reads.raw(), [&](const NodeRef& r) {
+          return r.as<BufferRegionNode>()->buffer->data == buffer->data;
+        });
+        return declared ? NodeRef(withDetectedAccess(Block(block))) : n;
+      }));
 }
 
 } // namespace bevel

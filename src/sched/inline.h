@@ -20,9 +20,10 @@ Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& anal
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block);
 /// The realization reads the buffer by scalar loads only (no pointers, views or predicates).
 Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer);
-/// Replaces the loads of a buffer; blocks that change get their accesses detected anew (those allocating the
-/// buffer's scope excepted).
-Stmt replaceReads(const Stmt& root, const Buffer& buffer,
-                  FunctionRef<Expr(const Array<Expr>& indices)> value);
+/// Replaces the loads of a buffer by a value, as it is at the indices of the load. An expression that reads one element several
+/// times computes it once: `B[i] * B[i]` becomes `T.Let(v * v, where={v: value})`. Blocks that change get their accesses detected
+/// anew (those allocating the buffer's scope excepted).
+Stmt replaceReads(const Stmt& root, const Buffer& buffer, const Expr& value,
+                  FunctionRef<Expr(const Array<Expr>& indices)> valueAt);
 
 } // namespace bevel

@@ -84,20 +84,25 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
 
 Result<RuleResult> inlineRule(Schedule& sch) {
   RuleResult result;
+  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
   for (bool changed = true; changed;) {
     changed = false;
-    std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
-    for (const BlockInfo& b : blocks) {
-      if (!inlinable(b, sch.func(), blocks)) continue;
+    for (size_t i = 0; i < blocks.size();) {
+      if (!inlinable(blocks[i], sch.func(), blocks)) {
+        ++i;
+        continue;
+      }
+      const std::string name = blocks[i].block->name;
       Schedule before = sch;
-      BEVEL_TRY(BlockRV rv, sch.getSblock(b.block->name));
+      BEVEL_TRY(BlockRV rv, sch.getSblock(name));
       if (!sch.computeInline(rv)) { // legality is the step's to decide
         sch = before;
+        ++i;
         continue;
       }
       result.applied = changed = true;
-      result.why += (result.why.empty() ? "inlined " : ", ") + b.block->name;
-      break;
+      result.why += (result.why.empty() ? "inlined " : ", ") + name;
+      blocks = analyseBlocks(sch.func(), blocks);
     }
   }
   return result;

@@ -5,8 +5,9 @@
 //          acc[Ramp(80, 1, 16)] = …
 //
 // Every access must be a whole slot: Ramp(c, 1, lanes) with a constant c that is a multiple of lanes, all
-// accesses of a buffer agreeing in lanes (1: scalar constant indices). Buffers of scope "local" that are
-// accessed so become registers too when they are small, since a slot that is one SSA value needs no memory.
+// accesses of a buffer agreeing in lanes (1: scalar constant indices). A single element that is read out of a slot, as at a tail
+// of one column, becomes a lane of it. Buffers of scope "local" that are accessed so become registers too when they are small,
+// since a slot that is one SSA value needs no memory.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -29,6 +30,7 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
   auto complain = [&](std::string why, const NodeRef& at) {
     if (use.complaint.empty()) use.complaint = std::move(why), use.at = at;
   };
+  bool elements = false; // read one by one
   auto access = [&](const Array<Expr>& indices, const Expr& predicate, const NodeRef& at) {
     const Expr& i = indices[0];
     int lanes = i->dtype.lanes;
@@ -39,6 +41,7 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
     if (ramp && !isConst(ramp->stride, 1)) return complain("is accessed with a stride", at);
     if (*slot % lanes != 0) return complain("is accessed across two slots", at);
     if (predicate) return complain("is accessed under a mask", at);
+    if (lanes == 1 && at.is<LoadNode>()) return void(elements = true);
     if (use.lanes != 0 && use.lanes != lanes)
       return complain(fmt::format("is accessed by vectors of {} and of {} lanes", use.lanes, lanes), at);
     use.lanes = lanes;
@@ -52,7 +55,21 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
       complain("has its address taken", n);
     return !n.is<BufferNode>();
   });
+  if (elements && use.lanes == 0) use.lanes = 1;
   return use;
+}
+
+/// Elements that are read one by one as lanes of their slots.
+Stmt elementsOfSlots(const Stmt& body, const Buffer& buffer, int lanes) {
+  return cast<StmtNode>(rewrite(body, [&](const NodeRef& n) -> NodeRef {
+    const auto* l = n.as<LoadNode>();
+    if (!l || l->dtype.lanes > 1 || !l->buffer->sameAs(*buffer)) return n;
+    int64_t at = *asConst(l->indices[0]);
+    DType index = l->indices[0]->dtype;
+    Expr slot = make<const RampNode>(constant(index, at / lanes * lanes), constant(index, 1), lanes);
+    Expr whole = make<const LoadNode>(l->buffer, Array<Expr>{slot});
+    return make<const ShuffleNode>(Array<Expr>{whole}, Array<Expr>{constant(kInt32, at % lanes)});
+  }));
 }
 
 } // namespace
@@ -83,7 +100,8 @@ Result<PrimFunc> shapeRegisters(const PrimFunc& f) {
     auto copy = mutableCopy(cast<AllocNode>(n));
     copy->annotations = withAttr(a->annotations, "lanes", intImm(use.lanes));
     copy->buffer = made;
-    copy->body = replaceBuffers(a->body, {{made->data, made}});
+    copy->body = replaceBuffers(use.lanes > 1 ? elementsOfSlots(a->body, a->buffer, use.lanes) : a->body,
+                                {{made->data, made}});
     return Alloc(copy);
   });
   if (error) return fail(std::move(*error));

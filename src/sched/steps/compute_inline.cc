@@ -8,7 +8,8 @@ constexpr StepDoc kDoc = {
     R"(Puts the expression of a block in place of every read of its result, and removes the block and its buffer.
 
 The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes. It is
-then computed as often as it is read: that is the caller's decision. Refused when what it reads may have changed where the consumers
+then computed as often as it is read, except that an expression which reads one element several times computes it once: that is the caller's
+decision. Refused when what it reads may have changed where the consumers
 stand.)",
     R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
@@ -74,9 +75,9 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
         const Var& v = block->iters[size_t(plan.axisOf[d])]->var;
         map[v] = castTo(v->dtype, indices[d]);
       }
-    return freshen(substitute(plan.store->value, map));
+    return substitute(plan.store->value, map);
   };
-  setBody(sch, replaceReads(root, x, value));
+  setBody(sch, replaceReads(root, x, plan.store->value, value));
 }
 
 STEP_INFO(ComputeInline, "compute_inline", kDoc)

@@ -113,23 +113,6 @@ static Status checkBetween(const ScopeInfo& info, int producer, int self) {
   return {};
 }
 
-/// The consumer's store with the value in place of the loads; computed once where it is read several times.
-static Stmt throughConsumer(const Store& store, const Buffer& between, const Expr& value) {
-  int loads = 0;
-  walk(store->value, [&](const NodeRef& n) { // a shared load counts once, as it is visited once
-    loads += n.is<LoadNode>() && n.as<LoadNode>()->buffer->data == between->data;
-    return true;
-  });
-  bool cheap =
-      value.is<LoadNode>() || value.is<VarNode>() || value.is<FloatImmNode>() || value.is<IntImmNode>();
-  if (loads <= 1 || cheap) return replaceReads(store, between, [&](const Array<Expr>&) { return value; });
-  Var once = var("t", value->dtype);
-  auto out = mutableCopy(
-      cast<StoreNode>(replaceReads(store, between, [&](const Array<Expr>&) { return Expr(once); })));
-  out->value = make<const LetNode>(once, value, out->value);
-  return Stmt(out);
-}
-
 /// The consumer's axes by the producer's, and where the consumer has instances.
 static Result<VarMap> axesByProducer(const BlockNode& block, const Array<Expr>& indices,
                                      const BlockNode& source, const Array<Expr>& sourceIndices,
@@ -180,8 +163,9 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
   BEVEL_TRY(VarMap map,
             axesByProducer(*block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));
-  plan.body = throughConsumer(cast<StoreNode>(substitute(NodeRef(self.store), map)), plan.between,
-                              sourceStore->value);
+  const Expr& value = sourceStore->value;
+  plan.body = replaceReads(substitute(self.store, map), plan.between, value,
+                           [&](const Array<Expr>&) { return value; });
   return plan;
 }
 
