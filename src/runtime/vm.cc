@@ -17,6 +17,11 @@ static Status condition(const Value& value, bool* truth) {
   return BEVEL_OK;
 }
 
+/// Memory of an arena: the plan gives it to other tensors as soon as it knows of no further use.
+static bool isPlanned(const Storage& storage) {
+  return storage.planned;
+}
+
 Status Instance::execute(Frame& frame, Value* results) {
   const Function& function = frame.function;
   for (uint32_t pc = 0;;) {
@@ -39,8 +44,7 @@ Status Instance::execute(Frame& frame, Value* results) {
     default:
       for (uint32_t i = 0; i < in.numArgs; ++i) {
         results[i] = argValue(function.args[in.firstArg + i], frame);
-        BEVEL_RT_TRY(
-            settle(results[i], [](const Storage& s) { return s.planned; })); // the next call overwrites it
+        BEVEL_RT_TRY(settle(results[i], isPlanned)); // the next call overwrites it
       }
       return BEVEL_OK;
     }
@@ -153,6 +157,8 @@ Status Instance::callPackedFunction(const Instruction& in, Frame& frame) {
   Ref<PackedFunction> function = cache.packed; // it may unregister itself
   failText(BEVEL_OK, "");
   BEVEL_RT_TRY(function->call(&ctx_, raw.data(), int32_t(raw.size()), &result));
+  // It may have returned an argument, whose place in the arena serves again after its last use.
+  BEVEL_RT_TRY(settle(result, isPlanned));
   (in.reg == BEVEL_NO_REGISTER ? frame.nowhere : frame.registers[in.reg]) = std::move(result);
   return BEVEL_OK;
 }

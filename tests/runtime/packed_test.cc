@@ -67,6 +67,36 @@ TEST(Packed, TheMachineCallsWhatIsRegisteredNow) {
   bevel_unregister_packed("test.late");
 }
 
+TEST(Packed, AReturnedArgumentIsACopyOfPlannedMemory) {
+  auto identity = [](const bevel_ctx*, void*, const bevel_value* args, int32_t,
+                     bevel_value* result) -> int32_t {
+    bevel_retain(&args[0]);
+    *result = args[0];
+    return BEVEL_OK;
+  };
+  ASSERT_EQ(bevel_register_packed("test.identity", identity, nullptr, nullptr, 0), BEVEL_OK);
+  TestModel m;
+  uint32_t add = m.addKernel({.name = "add", .numBuffers = 3, .numDims = 1}, addKernel);
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .dtype = kF32, .dims = {2}});
+  f.addResult({.name = "y", .dtype = kF32, .dims = {2}});
+  uint32_t arena = f.builtinTo("vm.alloc_storage", {imm(8)});
+  uint32_t first = f.builtinTo("vm.alloc_tensor", {reg(arena), imm(0), imm(kF32), imm(2)});
+  f.kernel(add, {reg(x), reg(x), reg(first), imm(2)});
+  uint32_t same = f.builtinTo("test.identity", {reg(first)});
+  uint32_t second = f.builtinTo("vm.alloc_tensor", {reg(arena), imm(0), imm(kF32), imm(2)});
+  f.kernel(add, {reg(x), reg(same), reg(second), imm(2)}); // the plan sees no use of `first` any more
+  uint32_t y = f.builtinTo("vm.alloc_output", {imm(0), imm(kF32), imm(2)});
+  f.kernel(add, {reg(same), reg(second), reg(y), imm(2)});
+  f.ret({reg(y)});
+  TestInstance run(m.load());
+  View in(std::vector<float>{1, 10});
+  bevel_set_input(run, 0, in);
+  ASSERT_EQ(bevel_run(run), BEVEL_OK) << bevel_last_error();
+  EXPECT_EQ(elements<float>(bevel_output(run, 0)), (std::vector<float>{5, 50}));
+  bevel_unregister_packed("test.identity");
+}
+
 TEST(Packed, FailuresNameTheNode) {
   TestModel m;
   FunctionBuilder& f = m.image.addFunction("main");

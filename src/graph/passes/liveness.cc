@@ -101,6 +101,7 @@ void Liveness::joinCall(const GraphVar& var, const GraphExpr& value) {
     if (f.is<PrimFuncNode>() && isView(cast<PrimFuncNode>(f))) join(var, call->args[1]);
     return;
   }
+  // Packed functions may return an argument; the run time copies it then where its memory is planned.
   bool freshTensor =
       var->type.is<TensorTypeNode>() && (call->op.is<ExternFuncNode>() || call->isOp("call_dps_packed"));
   if (freshTensor || (call->op.is<OpRefNode>() && !call->isOp("while_loop"))) return;
