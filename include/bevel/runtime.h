@@ -112,6 +112,7 @@ BEVEL_API int32_t bevel_set_input_value(bevel_instance* instance, int32_t index,
 /* Gives memory of the caller's for an output: dtype and shape must be what the run yields. Any strides.
  * `tensor` null: the runtime allocates, as at first. */
 BEVEL_API int32_t bevel_set_output(bevel_instance* instance, int32_t index, const DLTensor* tensor);
+/* Refused, as is all that changes an instance, while it runs: in a packed function that the run calls. */
 BEVEL_API int32_t bevel_run(bevel_instance* instance);
 /* An output of the last run, which must have succeeded: null where there is none or it is no tensor.
  * Valid until the next run. */

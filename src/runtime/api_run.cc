@@ -40,6 +40,7 @@ int32_t bevel_select_function(bevel_instance* handle, int32_t function) {
   if (function < 0 || size_t(function) >= functions.size())
     return fail(BEVEL_ERROR_USAGE, "no function of number %d", function);
   return guarded([&]() -> Status {
+    BEVEL_RT_TRY(instance.checkIdle());
     instance.selected = function;
     instance.inputs.assign(functions[size_t(function)]->params.size(), Value());
     instance.outputTargets.assign(functions[size_t(function)]->results.size(), Ref<Tensor>());
@@ -82,6 +83,7 @@ int32_t bevel_set_output(bevel_instance* handle, int32_t index, const DLTensor* 
   if (index < 0 || size_t(index) >= instance.outputTargets.size())
     return fail(BEVEL_ERROR_USAGE, "no output of number %d", index);
   return guarded([&]() -> Status {
+    BEVEL_RT_TRY(instance.checkIdle());
     if (tensor) BEVEL_RT_TRY(checkForeign(*tensor));
     instance.outputTargets[size_t(index)] = tensor ? Tensor::borrow(*tensor) : Ref<Tensor>();
     return BEVEL_OK;
@@ -93,10 +95,8 @@ int32_t bevel_run(bevel_instance* handle) {
   Instance& instance = toInstance(handle);
   const Function* function = selectedFunction(instance);
   if (!function) return fail(BEVEL_ERROR_USAGE, "the model has no public function");
-  return guarded([&] {
-    instance.outputs.clear(); // their memory serves again
-    return instance.enter(*function, instance.inputs, instance.outputTargets, &instance.outputs);
-  });
+  return guarded(
+      [&] { return instance.enter(*function, instance.inputs, instance.outputTargets, &instance.outputs); });
 }
 
 const DLTensor* bevel_output(bevel_instance* handle, int32_t index) {

@@ -82,13 +82,24 @@ Status Instance::checkArgument(const Function& function, size_t index, Value& va
   return BEVEL_OK;
 }
 
+static bool isBorrowed(const Storage& storage) {
+  return storage.borrowed();
+}
+
+static Status isRunning() {
+  return fail(BEVEL_ERROR_USAGE, "the instance is running: use one for each thread");
+}
+
+Status Instance::checkIdle() const {
+  return running_.load() ? isRunning() : Status(BEVEL_OK);
+}
+
 Status Instance::enter(const Function& function, std::vector<Value> args,
                        std::span<const Ref<Tensor>> targets, std::vector<Value>* results) {
   if (args.size() != function.params.size())
     return fail(BEVEL_ERROR_USAGE, "'%s' takes %zu inputs, given %zu", function.name, function.params.size(),
                 args.size());
-  if (running_.exchange(true))
-    return fail(BEVEL_ERROR_USAGE, "the instance is running: use one for each thread");
+  if (running_.exchange(true)) return isRunning();
   failure_.clear();
   results->assign(function.results.size(), Value());
   Status status = BEVEL_OK;
@@ -128,7 +139,7 @@ Status Instance::deliver(const Function& function, std::span<const Ref<Tensor>> 
                     describeTensor((*target)->dl).c_str());
       results[i] = Value::of(*target);
     } else {
-      BEVEL_RT_TRY(settle(results[i], [](const Storage& s) { return s.borrowed(); }));
+      BEVEL_RT_TRY(settle(results[i], isBorrowed));
     }
   }
   return BEVEL_OK;

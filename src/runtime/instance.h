@@ -50,6 +50,9 @@ public:
   Status invoke(uint32_t function, std::vector<Value> args, std::span<const Ref<Tensor>> outputs,
                 Value* results);
 
+  /// Refuses what a packed function must not do to the instance that calls it.
+  Status checkIdle() const;
+
   const Model& model() const { return *model_; }
   Value argValue(const Arg& arg, Frame& frame) const;
   void recordFailure(const char* message);

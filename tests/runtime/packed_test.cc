@@ -97,6 +97,37 @@ TEST(Packed, AReturnedArgumentIsACopyOfPlannedMemory) {
   bevel_unregister_packed("test.identity");
 }
 
+TEST(Packed, TheInstanceThatCallsCannotBeRunOrChanged) {
+  static bevel_instance* caller;
+  static int32_t statuses[3];
+  auto again = [](const bevel_ctx*, void*, const bevel_value*, int32_t, bevel_value* result) -> int32_t {
+    statuses[0] = bevel_run(caller);
+    statuses[1] = bevel_select_function(caller, 0);
+    statuses[2] = bevel_set_output(caller, 0, nullptr);
+    *result = intValue(7);
+    return BEVEL_OK;
+  };
+  ASSERT_EQ(bevel_register_packed("test.again", again, nullptr, nullptr, 0), BEVEL_OK);
+  TestModel m;
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .kind = BEVEL_PARAM_ANY});
+  f.addResult({.name = "x", .kind = BEVEL_PARAM_ANY});
+  f.addResult({.name = "y", .kind = BEVEL_PARAM_ANY});
+  uint32_t y = f.builtinTo("test.again", {});
+  f.ret({reg(x), reg(y)});
+  TestInstance run(m.load());
+  caller = run;
+  View in(std::vector<float>{1, 2});
+  bevel_set_input(run, 0, in);
+  ASSERT_EQ(bevel_run(run), BEVEL_OK) << bevel_last_error();
+  for (int32_t status : statuses) EXPECT_EQ(status, BEVEL_ERROR_USAGE);
+  EXPECT_EQ(elements<float>(bevel_output(run, 0)), (std::vector<float>{1, 2}));
+  bevel_value result;
+  ASSERT_EQ(bevel_output_value(run, 1, &result), BEVEL_OK) << bevel_last_error();
+  EXPECT_EQ(result.v.i, 7);
+  bevel_unregister_packed("test.again");
+}
+
 TEST(Packed, FailuresNameTheNode) {
   TestModel m;
   FunctionBuilder& f = m.image.addFunction("main");
