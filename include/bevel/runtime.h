@@ -109,7 +109,8 @@ BEVEL_API int32_t bevel_set_input(bevel_instance* instance, int32_t index, const
 /* The same with a value of any kind (lists, text, BEVEL_NONE for an absent optional), of which a reference is
  * kept. */
 BEVEL_API int32_t bevel_set_input_value(bevel_instance* instance, int32_t index, const bevel_value* value);
-/* Gives memory of the caller's for an output: dtype and shape must be what the run yields. Any strides.
+/* Gives memory of the caller's for an output: dtype and shape must be what the run yields. Any strides. It may
+ * overlap an input's (then the outputs are computed elsewhere and copied at the end), not another output's.
  * `tensor` null: the runtime allocates, as at first. */
 BEVEL_API int32_t bevel_set_output(bevel_instance* instance, int32_t index, const DLTensor* tensor);
 /* Refused, as is all that changes an instance, while it runs: in a packed function that the run calls. */

@@ -2,6 +2,7 @@
 #include "runtime/dtype.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace bevel::rt {
@@ -97,6 +98,23 @@ bool isCompact(const DLTensor& t) {
     expected *= t.shape[i];
   }
   return true;
+}
+
+/// The first byte of the elements and the one after the last.
+static std::pair<uintptr_t, uintptr_t> extentOf(const DLTensor& t) {
+  auto begin = reinterpret_cast<uintptr_t>(t.data) + t.byte_offset;
+  int64_t bytes = numBytes(t.dtype, t.ndim, t.shape);
+  if (isCompact(t)) return {begin, begin + uintptr_t(bytes)};
+  int64_t size = (t.dtype.bits + 7) / 8, first = 0, last = 0; // of the last element
+  for (int i = 0; i < t.ndim; ++i)
+    (t.strides[i] < 0 ? first : last) += (t.shape[i] - 1) * t.strides[i] * size;
+  return {begin + uintptr_t(first), begin + uintptr_t(last + size)};
+}
+
+bool sharesMemory(const DLTensor& a, const DLTensor& b) {
+  auto [aBegin, aEnd] = extentOf(a);
+  auto [bBegin, bEnd] = extentOf(b);
+  return aBegin < aEnd && bBegin < bEnd && aBegin < bEnd && bBegin < aEnd;
 }
 
 Status copyStrided(const DLTensor& from, const DLTensor& to) {

@@ -50,6 +50,9 @@ std::string describeTensor(const DLTensor& tensor);
 /// Whether the elements lie densely in row-major order.
 bool isCompact(const DLTensor& tensor);
 
+/// Whether an element of one may lie in memory of the other's: their first and last bytes enclose a common one.
+bool sharesMemory(const DLTensor& a, const DLTensor& b);
+
 /// Copies between CPU tensors of one dtype and shape with any strides. Sub-byte types must be compact on both
 /// sides.
 Status copyStrided(const DLTensor& from, const DLTensor& to);

@@ -94,6 +94,20 @@ Status Instance::checkIdle() const {
   return running_.load() ? isRunning() : Status(BEVEL_OK);
 }
 
+static bool overlaps(const Value& value, const Tensor& target) {
+  if (Tensor* tensor = value.tensor()) return !tensor->isText() && sharesMemory(tensor->dl, target.dl);
+  List* list = value.list();
+  return list && std::any_of(list->items.begin(), list->items.end(),
+                             [&](const Value& item) { return overlaps(item, target); });
+}
+
+static bool overlaps(const std::vector<Value>& args, std::span<const Ref<Tensor>> targets) {
+  for (const Ref<Tensor>& target : targets)
+    for (const Value& arg : args)
+      if (target && overlaps(arg, *target)) return true;
+  return false;
+}
+
 Status Instance::enter(const Function& function, std::vector<Value> args,
                        std::span<const Ref<Tensor>> targets, std::vector<Value>* results) {
   if (args.size() != function.params.size())
@@ -108,7 +122,13 @@ Status Instance::enter(const Function& function, std::vector<Value> args,
     if (pool_) pool_->beginRun();
     uint32_t index = uint32_t(&function - model_->program.functions.data());
     try {
-      status = invoke(index, std::move(args), targets, results->data());
+      // Kernels read arguments while they write results: where both share memory, results are computed
+      // elsewhere and copied at the end, those that are arguments before any other.
+      bool apart = overlaps(args, targets);
+      status =
+          invoke(index, std::move(args), apart ? std::span<const Ref<Tensor>>() : targets, results->data());
+      for (size_t i = 0; apart && !status && i < results->size(); ++i)
+        status = settle((*results)[i], isBorrowed);
     } catch (const std::bad_alloc&) {
       status = fail(BEVEL_ERROR_MEMORY, "out of memory while running '%s'", function.name);
     }

@@ -204,6 +204,49 @@ TEST(Vm, AnOutputThatIsAnInputIsACopy) {
   EXPECT_EQ(elements<float>(bevel_output(run, 0)), (std::vector<float>{1, 2}));
 }
 
+/// main(x: float32[n]) = (x reversed, x).
+static void buildReverse(TestModel& m) {
+  auto reverse = [](const bevel_ctx*, void* const* buffers, const int64_t* dims, void*) -> int32_t {
+    for (int64_t i = 0; i < dims[0]; ++i)
+      static_cast<float*>(buffers[1])[i] = static_cast<const float*>(buffers[0])[dims[0] - 1 - i];
+    return BEVEL_OK;
+  };
+  uint32_t k = m.addKernel({.name = "reverse", .numBuffers = 2, .numDims = 1}, reverse);
+  FunctionBuilder& f = m.image.addFunction("main");
+  uint32_t x = f.addParam({.name = "x", .dtype = kF32, .dims = {3}});
+  for (const char* name : {"y", "z"}) f.addResult({.name = name, .dtype = kF32, .dims = {3}});
+  uint32_t y = f.builtinTo("vm.alloc_output", {imm(0), imm(kF32), imm(3)});
+  f.kernel(k, {reg(x), reg(y), imm(3)});
+  f.ret({reg(y), reg(x)});
+}
+
+TEST(Vm, AnOutputMayLieInMemoryOfAnInput) {
+  TestModel m;
+  buildReverse(m);
+  TestInstance run(m.load());
+  int64_t forward = 1, two = 2, back = -1;
+  struct Case {
+    ptrdiff_t input, output;
+    int64_t* stride; // of the output
+  };
+  for (Case c : {Case{0, 0, &forward}, Case{0, 1, &forward}, Case{2, 0, &forward}, Case{1, 0, &two},
+                 Case{0, 2, &back}}) {
+    View data(std::vector<float>{1, 2, 3, 4, 5}, {3}), out(std::vector<float>(3));
+    DLTensor in = data.tensor, target = data.tensor;
+    in.data = data.data.data() + c.input;
+    target.data = data.data.data() + c.output;
+    target.strides = c.stride;
+    std::vector<float> x(data.data.begin() + c.input, data.data.begin() + c.input + 3);
+    ASSERT_EQ(bevel_set_input(run, 0, &in), BEVEL_OK);
+    ASSERT_EQ(bevel_set_output(run, 0, &target), BEVEL_OK);
+    ASSERT_EQ(bevel_run(run), BEVEL_OK) << bevel_last_error();
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_EQ(data.data[size_t(c.output + i * *c.stride)], x[size_t(2 - i)])
+          << "input at " << c.input << ", output at " << c.output << ", stride " << *c.stride;
+    EXPECT_EQ(elements<float>(bevel_output(run, 1)), x) << "as it was before the run";
+  }
+}
+
 TEST(Vm, BranchesOnATensor) {
   TestModel m;
   FunctionBuilder& f = m.image.addFunction("main");
