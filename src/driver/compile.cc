@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "base/stack.h"
 #include "codegen/cache.h"
-#include "driver/dump.h"
 #include "graph/infer.h"
 #include "import/onnx.h"
 #include "ir/constants.h"
@@ -15,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <mutex>
 #include <new>
@@ -84,25 +84,20 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
   context.fastMath = o.fastMath;
   context.useCache = o.useCache;
   context.scheduleFile = o.scheduleFile;
-  Dumper dumper(o.dumpDir);
-  Module m = withFirst(module, main);
-  BEVEL_CHECK(dumper.stage("input", m));
   std::vector<Pass> passes = compilePasses(context);
-  for (size_t i = 0; i < passes.size(); ++i) {
-    tell(o, passes[i].name, i, passes.size());
-    double start = now();
-    auto next = passes[i].run(m);
-    if (!next) return fail(std::move(next.error()).note("in pass '" + passes[i].name + "'"));
-    out.timings.push_back({passes[i].name, now() - start, !(*next == m)});
-    m = std::move(*next);
-    BEVEL_CHECK(dumper.stage(passes[i].name, m));
-  }
-  out.module = m;
+  passes.push_back({"lower", "programs as flat loops", [&](const Module& m) {
+                      out.module = m;
+                      return lowerAll(m, o);
+                    }});
+  PassOptions run;
+  run.dumpDir = o.dumpDir;
+  run.timings = &out.timings;
+  run.progress = o.progress;
+  const char* check =
+      std::getenv("BEVEL_CHECK"); // set by tests: every stage is verified, printed, parsed and compared
+  run.verifyEach = run.roundTripEach = check && std::string_view(check) == "1";
+  BEVEL_TRY(Module lowered, runPasses(passes, withFirst(module, main), run));
   double start = now();
-  BEVEL_TRY(Module lowered, lowerAll(m, o));
-  out.timings.push_back({"lower", now() - start, true});
-  BEVEL_CHECK(dumper.stage("lower", lowered));
-  start = now();
   BEVEL_TRY(out.program, emitVm(lowered, o.target));
   out.timings.push_back({"emit_vm", now() - start, true});
   out.schedules = std::move(context.schedules);

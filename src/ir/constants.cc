@@ -232,20 +232,36 @@ std::string constantsPath(const std::string& textPath) {
   return std::filesystem::path(textPath).replace_extension(".safetensors").string();
 }
 
-Status writeModule(const std::string& path, const Module& module) {
+static Status writeConstants(const std::string& path, const std::vector<Constant>& constants) {
+  std::vector<NamedTensor> tensors;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (size_t i = 0; i < constants.size(); ++i) {
+    std::string key = "constant." + std::to_string(i);
+    tensors.push_back({key, constants[i]->value});
+    if (!constants[i]->name.empty()) names.emplace_back(key + ".name", constants[i]->name);
+  }
+  return writeSafetensors(path, tensors, names);
+}
+
+Status writeModule(const std::string& path, const Module& module, WrittenConstants* last) {
   std::vector<Constant> constants;
   PrintOptions options;
   options.constants = &constants;
+  options.imports = true;
   std::string text = print(module, options);
   if (!constants.empty()) {
-    std::vector<NamedTensor> tensors;
-    std::vector<std::pair<std::string, std::string>> names;
-    for (size_t i = 0; i < constants.size(); ++i) {
-      std::string key = "constant." + std::to_string(i);
-      tensors.push_back({key, constants[i]->value});
-      if (!constants[i]->name.empty()) names.emplace_back(key + ".name", constants[i]->name);
+    std::string beside = constantsPath(path);
+    bool linked = false;
+    if (last && std::ranges::equal(last->constants, constants, [](const Constant& a, const Constant& b) {
+          return a->value == b->value && a->name == b->name;
+        })) {
+      std::error_code failed;
+      std::filesystem::remove(beside, failed);
+      std::filesystem::create_hard_link(last->path, beside, failed);
+      linked = !failed;
     }
-    BEVEL_CHECK(writeSafetensors(constantsPath(path), tensors, names));
+    if (!linked) BEVEL_CHECK(writeConstants(beside, constants));
+    if (last) *last = {beside, std::move(constants)};
   }
   return writeFile(path, text);
 }

@@ -29,9 +29,15 @@ struct Safetensors {
 /// Maps a safetensors file; tensors share the map. Everything in the header is checked against the file.
 Result<Safetensors> readSafetensors(const std::string& path);
 
+/// The constants that were written last, and where.
+struct WrittenConstants {
+  std::string path;
+  std::vector<Constant> constants;
+};
 /// Writes the module's text to `path` and, where it refers to constants by number, those to `path` with its
-/// suffix replaced by ".safetensors".
-Status writeModule(const std::string& path, const Module& module);
+/// suffix replaced by ".safetensors". Where they are those in `last`, that file gets this name too (a hard link, where the file
+/// system has them).
+Status writeModule(const std::string& path, const Module& module, WrittenConstants* last = nullptr);
 /// Reads such a text with its constants.
 Result<Module> readModule(const std::string& path);
 /// The same with what the parser may ask for (types and attributes of operators).

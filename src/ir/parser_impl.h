@@ -294,8 +294,9 @@ private:
   Value finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs);
   bool typeList(const Value& v, Array<Type>& out, const Token& where);
   Type toType(const Value& v, const Token& where);
-  bool dimensions(const Value& v, Array<Expr>& out, const Token& where);
-  Expr dimension(const Value& v, const Token& where);
+  bool dimensions(const Value& v, Array<Expr>& out, const Token& where, bool signs = false);
+  Expr dimension(const Value& v, const Token& where,
+                 bool signs = false); // signs: as an operator's argument, -1 may stand for something
   Expr parseDimension(const std::string& text, const Token& where);
   bool outTypes(Args& args, size_t i, Array<Type>& out);
   bool opAttributes(Args& args, Dict& out);

@@ -246,7 +246,7 @@ Value Parser::rConst(Args& args) {
 
 Value Parser::rShapeExpr(Args& args) {
   Array<Expr> dims;
-  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values")) ||
+  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values"), true) ||
       !finish(args))
     return Value();
   return Value::of(make<const ShapeExprNode>(dims));

@@ -69,22 +69,22 @@ Expr Parser::parseDimension(const std::string& text, const Token& where) {
   return e;
 }
 
-Expr Parser::dimension(const Value& v, const Token& where) {
+Expr Parser::dimension(const Value& v, const Token& where, bool signs) {
   if (v.tag == Value::kString) return parseDimension(v.text, where);
   Expr e = toExpr(v, where, kInt64);
   if (!e) return nullptr;
   if (!e->dtype.isInteger() || e->dtype.isVector())
     return failed(where, "a dimension is an integer, not " + e->dtype.str()), nullptr;
-  if (auto c = asConst(e); c && *c < 0) return failed(where, "a dimension is negative"), nullptr;
+  if (auto c = asConst(e); c && *c < 0 && !signs) return failed(where, "a dimension is negative"), nullptr;
   return e;
 }
 
-bool Parser::dimensions(const Value& v, Array<Expr>& out, const Token& where) {
+bool Parser::dimensions(const Value& v, Array<Expr>& out, const Token& where, bool signs) {
   if (auto* s = v.as<ShapeExprNode>()) return out = s->values, true;
   if (!v.isSequence())
     return report(where, "expected the dimensions, found " + describe(v), "write them as a tuple: (n, 128)");
   for (const Value& item : v.items) {
-    Expr e = dimension(item, where);
+    Expr e = dimension(item, where, signs);
     if (!e) return false;
     out.push_back(e);
   }

@@ -54,14 +54,22 @@ Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
       .help(near.empty() ? "the passes are: " + list : near);
 }
 
-Status dump(const PassOptions& options, size_t index, const std::string& name, const Module& m) {
-  if (options.dumpDir.empty()) return {};
-  std::error_code failed;
-  std::filesystem::create_directories(options.dumpDir, failed);
-  if (failed)
-    return fail(ErrorCode::kIo, "cannot make the folder " + options.dumpDir + ": " + failed.message());
-  return writeModule(fmt::format("{}/{:02}_{}.txt", options.dumpDir, index, name), m);
-}
+/// Writes every stage; see PassOptions::dumpDir.
+class Dumper {
+public:
+  explicit Dumper(std::string folder) : folder_(std::move(folder)) {}
+  Status stage(size_t index, const std::string& name, const Module& m) {
+    if (folder_.empty()) return {};
+    std::error_code failed;
+    std::filesystem::create_directories(folder_, failed);
+    if (failed) return fail(ErrorCode::kIo, "cannot make the folder " + folder_ + ": " + failed.message());
+    return writeModule(fmt::format("{}/{:02}_{}.txt", folder_, index, name), m, &written_);
+  }
+
+private:
+  std::string folder_;
+  WrittenConstants written_;
+};
 
 Status check(const PassOptions& options, const Module& m) {
   if (options.verifyEach) BEVEL_CHECK(verify(m));
@@ -112,11 +120,13 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
     if (!named(passes, name)) return fail(unknownPass(passes, name));
   if (!options.stopAfter.empty() && !named(passes, options.stopAfter))
     return fail(unknownPass(passes, options.stopAfter));
-  BEVEL_CHECK(dump(options, 0, "input", module));
+  Dumper dumper(options.dumpDir);
+  BEVEL_CHECK(dumper.stage(0, "input", module));
   if (auto ok = check(options, module); !ok)
     return fail(std::move(ok.error()).note("in the input, before any pass"));
   size_t index = 0;
   for (const Pass& pass : passes) {
+    if (options.progress) options.progress(pass.name, index, passes.size());
     ++index;
     bool off =
         std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
@@ -125,14 +135,13 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
       Result<Module> next = pass.run(module);
       double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (!next) return fail(std::move(next.error()).note("in pass '" + pass.name + "'"));
-      bool look = options.printChanged || options.timings;
-      bool changed = look && !(*next == module) && !structuralEqual(*next, module);
+      bool changed = !(*next == module) && !(options.printChanged && structuralEqual(*next, module));
       module = std::move(*next);
       if (options.timings) options.timings->push_back({pass.name, seconds, changed});
       if (options.printChanged && changed) show(options, "after " + pass.name, module);
       if (auto ok = check(options, module); !ok)
         return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
-      BEVEL_CHECK(dump(options, index, pass.name, module));
+      BEVEL_CHECK(dumper.stage(index, pass.name, module));
     }
     if (pass.name == options.stopAfter) break;
   }

@@ -42,7 +42,11 @@ struct PassOptions {
   std::function<void(const std::string& title, const std::string& text)> print; // null: standard error
   std::string stopAfter;                                                        // "" : run all
   std::vector<std::string> disabled;
-  std::string dumpDir; // "": none; else 00_input.txt, 01_name.txt … (with constants beside the last)
+  /// "": none; else 00_input.txt, 01_name.txt … with constants beside each, which `bevel opt` reads again. Stages with equal constants
+  /// share one file (hard links).
+  std::string dumpDir;
+  /// Called before a pass: its name, how many have run, how many there are. May be null.
+  std::function<void(const std::string& pass, size_t done, size_t total)> progress;
   std::vector<PassTiming>* timings = nullptr;
 };
 

@@ -59,6 +59,8 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
   for (size_t i = 0; i < f->params.size(); ++i) // scalars first: shapes may name them
     if (!bufferOf(i)) names_.define(f->params[i].get(), f->params[i]->name);
   std::vector<size_t> matched; // parameters whose buffer is declared in the body
+  std::vector<NodeRef>
+      handleNames; // theirs, where the parameter is the buffer's data: uses of that print as `b.data`
   for (size_t i = 0; i < f->params.size(); ++i) {
     if (i) put(", ");
     const Var& p = f->params[i];
@@ -75,18 +77,18 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
       continue;
     }
     matched.push_back(i);
-    std::string handle = "var_" + b->name;
-    put(p == b->data ? handle : names_.define(p.get(), p->name == b->name ? handle : p->name));
-    put(": T.handle");
+    std::string handle = p == b->data || p->name == b->name ? "var_" + b->name : p->name;
+    handleNames.push_back(p == b->data ? NodeRef(str(handle)) : NodeRef(p));
+    put(names_.define(handleNames.back().get(), handle) + ": T.handle");
   }
   put("):");
   ++indent_;
   for (size_t i : matched) symbols(bufferOf(i));
-  for (size_t i : matched) {
-    Buffer b = bufferOf(i);
-    std::string handle = f->params[i] == b->data ? "var_" + b->name : *names_.find(f->params[i].get());
+  for (size_t k = 0; k < matched.size(); ++k) {
+    Buffer b = bufferOf(matched[k]);
     defineBuffer(b);
-    line(bufferName(b) + " = T.match_buffer(" + handle + ", "), bufferArgs(b), put(")");
+    line(bufferName(b) + " = T.match_buffer(" + *names_.find(handleNames[k].get()) + ", "), bufferArgs(b),
+        put(")");
   }
   bool any = false;
   funcAttrs("T", f->attrs, any);

@@ -206,8 +206,11 @@ void Verifier::graphCall(const GraphCallNode& n) {
       error(node, std::string("a ") + n.op->kindName() + " cannot be called");
     return;
   }
-  // Once memory is explicit, programs are called with their results among the arguments.
-  if (const auto* program = f.as<PrimFuncNode>(); program && n.args.size() == program->params.size()) return;
+  // Once memory is explicit, programs are called with their results among the arguments; a shape gives their scalars.
+  size_t given = 0;
+  for (const GraphExpr& arg : n.args)
+    given += arg.is<ShapeExprNode>() ? arg.as<ShapeExprNode>()->values.size() : 1;
+  if (const auto* program = f.as<PrimFuncNode>(); program && given == program->params.size()) return;
   auto* callee = f.as<FunctionNode>();
   if (!callee) return error(node, "'" + g->name + "' is a tensor program", "call it with R.call_tir");
   if (callee->params.size() != n.args.size())

@@ -28,6 +28,29 @@ void addToUnion(Array<BufferRegion>& list, const BufferRegion& region, Analyzer&
   list.push_back(region);
 }
 
+/// Data variables of buffers that root writes.
+std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>& accesses) {
+  std::unordered_set<Var, RefHash> out;
+  for (const BufferAccess& a : accesses)
+    if (a.buffer && a.write) out.insert(a.buffer->data);
+  return out;
+}
+
+/// An index that was read from a buffer which changes meanwhile says nothing: the whole dimension is meant.
+BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_set<Var, RefHash>& changing) {
+  Array<Range> ranges = region->region;
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    bool changes = false;
+    walk(ranges[d], [&](const NodeRef& n) {
+      changes |= n.is<LoadNode>() && changing.contains(n.as<LoadNode>()->buffer->data);
+      return !changes;
+    });
+    const Expr& size = region->buffer->shape[d];
+    if (changes) ranges.set(d, range(constant(size->dtype, 0), size));
+  }
+  return ranges == region->region ? region : make<const BufferRegionNode>(region->buffer, ranges);
+}
+
 /// Bounds of axes of a block, for unions and comparisons over them.
 void bindAxes(const BlockNode& block, Analyzer& analyzer) {
   for (const IterVar& v : block.iters) analyzer.bind(v->var, v->domain);
@@ -69,13 +92,16 @@ Status checkCovered(const Block& block, const Array<BufferRegion>& declared, con
 Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions options) {
   auto inside = buffersMadeInside(root);
   Regions out;
-  for (const BufferAccess& a : collectAccesses(root, options)) {
+  std::vector<BufferAccess> accesses = collectAccesses(root, options);
+  auto changing = buffersWritten(accesses);
+  for (const BufferAccess& a : accesses) {
     if (!a.buffer) {
       out.opaque = true;
       continue;
     }
     if (inside.contains(a.buffer->data)) continue;
     BufferRegion region = relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer);
+    region = withoutChanging(region, changing);
     addToUnion(a.write ? out.writes : out.reads, region, analyzer);
   }
   return out;

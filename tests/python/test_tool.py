@@ -159,8 +159,11 @@ def test_inspect_explain_bench(bevel, tmp_path):
 def test_dump_dir_and_opt(bevel, tmp_path):
     gemm_model(tmp_path / "m.onnx")
     bevel("compile", tmp_path / "m.onnx", "--dump-dir", tmp_path / "dump")
-    stages = sorted(path.name for path in (tmp_path / "dump").iterdir())
-    assert stages[0] == "00_input.txt" and any("plan_memory" in name for name in stages)
+    stages = sorted((tmp_path / "dump").glob("*.txt"))
+    assert stages[0].name == "00_input.txt" and any("plan_memory" in path.name for path in stages)
+    for stage in stages:  # each is read again, with its constants beside it, and printed as it was
+        bevel("opt", stage, "-o", tmp_path / "again.txt")
+        assert (tmp_path / "again.txt").read_text() == stage.read_text()
     text = bevel("opt", tmp_path / "m.onnx", "--passes", "fold_constants,legalize,fuse").stdout
     assert "call_tir" in text and "fused" in text
     assert "fuse" in bevel("opt", "--list").stdout
