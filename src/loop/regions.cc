@@ -34,6 +34,9 @@ public:
       return visitFor(static_cast<const ForNode&>(*node));
     case Kind::kIf:
       return visitIf(static_cast<const IfNode&>(*node));
+    case Kind::kWhile:
+      visit(static_cast<const WhileNode&>(*node).condition);
+      return under(static_cast<const WhileNode&>(*node).condition, static_cast<const WhileNode&>(*node).body);
     case Kind::kLetStmt:
       return visitLet(static_cast<const LetStmtNode&>(*node));
     case Kind::kLet:
@@ -78,9 +81,12 @@ private:
     if (s.elseBody) under(logicalNot(s.condition), s.elseBody);
   }
   void under(const Expr& condition, const NodeRef& body) {
-    conditions_.push_back(resolve(condition));
+    pushCondition(condition, body);
     visit(body);
     conditions_.pop_back();
+  }
+  void pushCondition(const Expr& condition, const NodeRef& body) {
+    conditions_.push_back(changesCondition(body, condition) ? var("unknown", kBool) : resolve(condition));
   }
   template <class L> void visitLet(const L& let) {
     visit(let.value);
@@ -146,7 +152,7 @@ private:
     for (const Expr& v : r.values) visit(v);
     visit(r.predicate);
     bool guarded = !isConst(r.predicate, 1);
-    if (guarded) conditions_.push_back(resolve(r.predicate));
+    if (guarded) pushCondition(r.predicate, r.block);
     for (size_t i = 0; i < r.values.size(); ++i) values_[r.block->iters[i]->var] = resolve(r.values[i]);
     if (options_.useDeclared && !(r.block->reads.empty() && r.block->writes.empty())) {
       for (const BufferRegion& x : r.block->reads) addRegion(x->buffer, x->region, false, false, x);
@@ -298,6 +304,20 @@ void bindDims(const PrimFunc& f, Analyzer& analyzer) {
     if (b) bindDims(b->shape, analyzer);
 }
 
+bool changesCondition(const NodeRef& body, const Expr& condition) {
+  bool reads = false, changes = false;
+  walk(condition, [&](const NodeRef& n) { return !(reads |= n.is<LoadNode>() || n.is<CallNode>()); });
+  if (!reads) return false;
+  walk(body, [&](const NodeRef& n) {
+    if (const auto* s = n.as<StoreNode>()) changes |= usesVar(condition, s->buffer->data);
+    const auto* c = n.as<CallNode>();
+    Effect effect = c ? intrinInfo(c->op).effect : Effect::kPure;
+    changes |= effect != Effect::kPure && effect != Effect::kReads;
+    return !changes;
+  });
+  return changes;
+}
+
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
   AccessCollector collector(options);
   collector.visit(root);
@@ -341,6 +361,7 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
 }
 
 BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
+  if (!same(a->buffer, b->buffer)) return fullRegion(a->buffer); // two views of one memory
   Array<Range> out;
   for (size_t d = 0; d < a->region.size(); ++d) {
     if (same(a->region[d], b->region[d])) {
@@ -357,7 +378,7 @@ BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer&
 }
 
 bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer& analyzer) {
-  if (!outer->buffer->sameAs(*inner->buffer)) return false;
+  if (!same(outer->buffer, inner->buffer)) return false;
   for (size_t d = 0; d < outer->region.size(); ++d) {
     const Range &o = outer->region[d], &i = inner->region[d];
     if (same(o, i)) continue;
@@ -369,6 +390,7 @@ bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer
 
 bool regionsDisjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
   if (!a->buffer->sameAs(*b->buffer)) return true;
+  if (!same(a->buffer, b->buffer)) return false; // two views of one memory
   for (size_t d = 0; d < std::min(a->region.size(), b->region.size()); ++d) {
     const Range &x = a->region[d], &y = b->region[d];
     if (analyzer.prove(x->min + x->extent <= y->min) || analyzer.prove(y->min + y->extent <= x->min))

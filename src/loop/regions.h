@@ -23,6 +23,10 @@ void bindDims(const PrimFunc& f, Analyzer& analyzer);
 /// A loop or block axis with its domain.
 using VarRange = std::pair<Var, Range>;
 
+/// True when the body may change what the condition reads: then the condition holds before the body, but
+/// perhaps not in it.
+bool changesCondition(const NodeRef& body, const Expr& condition);
+
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {
   Buffer buffer;
@@ -30,7 +34,8 @@ struct BufferAccess {
   std::vector<VarRange>
       loops; // loops, block axes and lets entered on the way from the root to it, outermost first
   std::vector<Expr>
-      conditions; // conditions that hold there: predicates, ifs, selects (false branch: negated)
+      conditions; // conditions that hold there: predicates, ifs, selects (false branch: negated). One that
+                  // held before but may not hold any more is a variable of its own, of which nothing is known
   bool write = false;
   bool opaque = false; // pointer, extern call, barrier: the region is what is known, or the whole buffer
   NodeRef node;        // the Load, Store, Call, or (for declared regions) BufferRegion

@@ -4,7 +4,7 @@
 namespace bevel {
 
 template <class T> Ref<const T> ContextRewriter::under(const Expr& condition, const Ref<const T>& node) {
-  auto scope = analyzer.assume(stripLikely(condition));
+  auto scope = analyzer.assume(changesCondition(node, condition) ? boolImm(true) : stripLikely(condition));
   return cast<T>((*this)(NodeRef(node)));
 }
 
@@ -79,7 +79,8 @@ NodeRef ContextRewriter::visitRealize(const BlockRealize& r) {
   for (size_t i = 0; i < r->values.size(); ++i) copy->values.set(i, (*this)(r->values[i]));
   copy->predicate = (*this)(r->predicate);
   for (const IterVar& v : r->block->iters) analyzer.bind(v->var, v->domain);
-  auto scope = analyzer.assume(stripLikely(copy->predicate));
+  bool lasts = !changesCondition(r->block, copy->predicate);
+  auto scope = analyzer.assume(lasts ? stripLikely(copy->predicate) : boolImm(true));
   copy->block = (*this)(r->block);
   for (const IterVar& v : r->block->iters) analyzer.unbind(v->var);
   if (copy->values == r->values && copy->predicate == r->predicate && copy->block == r->block) return r;
@@ -97,12 +98,7 @@ NodeRef ContextRewriter::visitIfThenElse(const Call& c) {
 
 template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
   Expr value = (*this)(let->value);
-  if (value->dtype.isInteger() && value->dtype.lanes == 1) {
-    if (isPureIndex(value))
-      analyzer.bind(let->var, value);
-    else
-      analyzer.bind(let->var, analyzer.bound(value));
-  }
+  if (value->dtype.isInteger() && value->dtype.lanes == 1) analyzer.bind(let->var, value);
   auto body = (*this)(let->body);
   analyzer.unbind(let->var);
   if (!body) return nullptr;

@@ -6,7 +6,8 @@
 //              T.where(io*32 + ii < 100)
 //              B[vi] = A[vi]
 //
-// What the blocks said of origins goes to their statements.
+// What the blocks said of origins goes to their statements. An axis whose value is loaded from a place that the
+// block writes is a variable.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -26,9 +27,18 @@ private:
     const Block& block = r.block;
     leftover |= block->init || !block->allocs.empty() || !block->matches.empty();
     VarMap values;
-    for (size_t i = 0; i < r.values.size(); ++i)
-      values[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, r.values[i]);
+    std::vector<size_t> kept;
+    for (size_t i = 0; i < r.values.size(); ++i) {
+      if (changesCondition(block->body, r.values[i]))
+        kept.push_back(i);
+      else
+        values[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, r.values[i]);
+    }
     Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
+    for (size_t i : kept) {
+      const Var& axis = block->iters[i]->var;
+      body = make<const LetStmtNode>(axis, castTo(axis->dtype, r.values[i]), body);
+    }
     if (block->origin) body = withOriginBelow(body, block->origin);
     Expr predicate = r.predicate;
     return isConst(predicate, 1) ? NodeRef(body)

@@ -115,20 +115,9 @@ Stmt Vectorizer::guarded(const Expr& scalar, const Expr& vector, const Stmt& bod
   return out;
 }
 
-namespace {
-/// True when code guarded by a mask can run with all lanes off: it only stores to places that the mask
-/// covers.
-bool readsWhatItWrites(const Expr& condition, const Stmt& body) {
-  bool found = false;
-  walk(body, [&](const NodeRef& n) {
-    if (const auto* s = n.as<StoreNode>()) found |= usesVar(condition, s->buffer->data);
-    return !found;
-  });
-  return found;
-}
-} // namespace
-
 Stmt Vectorizer::ifOf(const If& s) {
+  // A mask is evaluated anew at every store below it. A body that changes what it reads has no vector form.
+  if (changesCondition(s, s->condition)) return nullptr;
   // What is the same for all lanes stays an If around the masked rest.
   std::vector<Expr> uniform, varying;
   for (const Expr& c : conjuncts(s->condition)) (varies(c) ? varying : uniform).push_back(c);
@@ -149,8 +138,6 @@ Stmt Vectorizer::ifOf(const If& s) {
     bool ok = copy->thenBody && (!s->elseBody || copy->elseBody);
     return ok ? Stmt(copy) : nullptr;
   }
-  // The else side sees the condition as it was before the then side ran.
-  if (s->elseBody && readsWhatItWrites(s->condition, s->thenBody)) return nullptr;
   Stmt thenBody = guarded(s->condition, c, s->thenBody);
   if (!thenBody || !s->elseBody) return thenBody;
   Expr other = make<const UnaryNode>(UnaryOp::kNot, c);
@@ -177,7 +164,11 @@ Stmt Vectorizer::letOf(const LetStmt& s) {
     copy->var = wide;
     lets_[s->var] = copy->var;
   }
+  // Arithmetic on it wraps when it holds a loaded value.
+  bool data = s->value->dtype.isInteger() && !isPureIndex(s->value);
+  if (data) analyzer_.bind(s->var, s->value);
   copy->body = stmt(s->body);
+  if (data) analyzer_.unbind(s->var);
   lets_.erase(s->var);
   return copy->body ? Stmt(copy) : nullptr;
 }
