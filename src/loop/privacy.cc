@@ -1,10 +1,15 @@
-// See the header. Reads are compared with the writes before them in program order, both over the variables
-// outside of the loop's body.
+// See the header. Every read is compared with the writes before it in program order. A write counts only for
+// what it surely does before the read, in the same iteration of the loops around both:
+//
+//   for ii in 16: if io*16 + ii < n: S[ii] = …     [0, min(16, n - io*16)): the condition bounds the index
+//   if k == 0: S[0] = …                            S[0] for every k: the first iteration of a loop around both
+//   if A[i] > 0: S[0] = …                          nothing, unless A stays and the read has the condition too
+//   for k in K: S[k // 2 * 2] = …                  nothing: the box around it has holes
 #include "loop/privacy.h"
 
-#include "arith/analyzer.h"
+#include "arith/iter_map.h"
 #include "ir/structural.h"
-#include "loop/regions.h"
+#include "loop/passes/context.h"
 
 #include <algorithm>
 
@@ -54,44 +59,168 @@ private:
   std::unordered_set<Var, RefHash> vars_;
 };
 
+/// Compares the reads of a buffer in a loop's body with the writes.
+class PrivacyCheck {
+public:
+  PrivacyCheck(const For& loop, const Buffer& buffer, Analyzer& analyzer)
+      : buffer_(buffer), analyzer_(analyzer),
+        // Declared regions leave out what a block reads of its own output, so blocks are looked into.
+        accesses_(collectAccesses(loop->body, {.useDeclared = false})) {
+    for (const BufferAccess& a : accesses_) {
+      if (!a.buffer) effects_ = true;
+      if (a.buffer && a.write) stored_.insert(a.buffer->data);
+    }
+  }
+
+  bool run() {
+    // A store comes after the loads of its own value in time, but before them in the list.
+    const BufferAccess* pending = nullptr;
+    for (const BufferAccess& a : accesses_) {
+      if (!a.buffer || !a.buffer->sameAs(*buffer_)) continue;
+      if (a.opaque || !same(a.buffer, buffer_)) return false;
+      if (a.write) {
+        if (pending) writes_.push_back(pending);
+        pending = &a;
+        continue;
+      }
+      bool ownValue = pending && pending->node.is<StoreNode>() &&
+                      usesVar(static_cast<const StoreNode&>(*pending->node).value, a.node);
+      if (pending && !ownValue) {
+        writes_.push_back(pending);
+        pending = nullptr;
+      }
+      if (std::none_of(writes_.begin(), writes_.end(),
+                       [&](const BufferAccess* w) { return isWrittenBefore(*w, a); }))
+        return false;
+    }
+    return true;
+  }
+
+private:
+  /// The loops around the write but not the read, and the write as it is in the iterations that count.
+  struct Write {
+    std::vector<VarRange> loops;
+    Array<Range> region;
+    std::vector<Expr> bounds; // conditions, each of one index
+  };
+
+  bool isWrittenBefore(const BufferAccess& w, const BufferAccess& r) {
+    size_t shared = 0;
+    while (shared < std::min(w.loops.size(), r.loops.size()) &&
+           w.loops[shared].first == r.loops[shared].first)
+      ++shared;
+    for (size_t i = 0; i < shared; ++i) analyzer_.bind(w.loops[i].first, w.loops[i].second);
+    std::vector<VarRange> readLoops(r.loops.begin() + ptrdiff_t(shared), r.loops.end());
+    std::vector<Expr> holds;
+    for (const Expr& c : r.conditions)
+      for (Expr& part : conjuncts(c))
+        if (isStable(part) && !usesLoops(part, readLoops)) holds.push_back(std::move(part));
+    bool result = false;
+    {
+      auto scope = analyzer_.assume(conjunction(holds));
+      if (std::optional<Write> write = surely(w, shared)) {
+        BufferRegion done = relaxRegion(buffer_, write->region, write->loops, write->bounds, analyzer_);
+        BufferRegion read = relaxRegion(buffer_, r.region, readLoops, r.conditions, analyzer_);
+        result = regionCovers(done, read, analyzer_) && isDense(*write);
+      }
+    }
+    for (size_t i = 0; i < shared; ++i) analyzer_.unbind(w.loops[i].first);
+    return result;
+  }
+
+  /// Null when nothing is sure.
+  std::optional<Write> surely(const BufferAccess& w, size_t shared) {
+    const auto* store = w.node.as<StoreNode>();
+    if (store && store->predicate) return std::nullopt;
+    std::vector<Expr> conditions;
+    for (const Expr& c : w.conditions)
+      for (Expr& part : conjuncts(c)) conditions.push_back(std::move(part));
+    VarMap first;
+    std::erase_if(conditions, [&](const Expr& c) { return holdsAtFirst(c, w.loops, first); });
+    Write out;
+    for (size_t i = shared; i < w.loops.size(); ++i) {
+      const auto& [v, domain] = w.loops[i];
+      Range at = range(substitute(domain->min, first), substitute(domain->extent, first));
+      bool used = !first.contains(v) && std::any_of(w.region.begin(), w.region.end(),
+                                                    [&](const Range& x) { return usesVar(x->min, v); });
+      if (usesLoops(at->min, out.loops) || usesLoops(at->extent, out.loops)) return std::nullopt;
+      if (!used && !analyzer_.prove(at->extent >= constant(at->extent->dtype, 1))) return std::nullopt;
+      out.loops.emplace_back(v, at);
+    }
+    for (const Range& x : w.region) {
+      if (!isStable(x->min) || !isConst(x->extent, 1)) return std::nullopt;
+      out.region.push_back(range(substitute(x->min, first), x->extent));
+    }
+    for (const Expr& c : conditions) {
+      if (!isStable(c)) return std::nullopt;
+      Expr condition = substitute(c, first);
+      if (!usesLoops(condition, out.loops) && analyzer_.prove(condition)) continue;
+      if (!boundsOneIndex(condition, out)) return std::nullopt;
+      out.bounds.push_back(condition);
+    }
+    return out;
+  }
+
+  /// `i*4 + j == 0` holds in the first iteration of the loops i and j, which is not after any other.
+  bool holdsAtFirst(const Expr& c, const std::vector<VarRange>& around, VarMap& first) {
+    const auto* b = c.as<BinaryNode>();
+    if (!b || b->op != BinaryOp::kEq || !isPureIndex(c)) return false;
+    VarMap start = first;
+    bool any = false;
+    for (const auto& [v, domain] : around)
+      if (usesVar(c, v)) start[v] = substitute(domain->min, start), any = true;
+    if (!any || !analyzer_.prove(substitute(c, start))) return false;
+    first = std::move(start);
+    return true;
+  }
+
+  /// The condition is a limit of an index (up to what does not vary), so what it leaves of the box is a box.
+  bool boundsOneIndex(const Expr& c, const Write& w) {
+    const auto* b = c.as<BinaryNode>();
+    if (!b || !isComparison(b->op) || b->op == BinaryOp::kNe || !b->a->dtype.isInteger()) return false;
+    auto limits = [&](const Expr& e, const Expr& limit) {
+      if (usesLoops(limit, w.loops) || !usesLoops(e, w.loops)) return false;
+      return std::any_of(w.region.begin(), w.region.end(), [&](const Range& x) {
+        return x->min->dtype == e->dtype && !usesLoops(analyzer_.simplify(x->min - e), w.loops);
+      });
+    };
+    return limits(b->a, b->b) || limits(b->b, b->a);
+  }
+
+  /// Without its bounds, the write reaches every element of its box.
+  bool isDense(const Write& w) {
+    Array<Expr> indices;
+    for (const Range& x : w.region)
+      if (usesLoops(x->min, w.loops)) indices.push_back(x->min);
+    return indices.empty() ||
+           detectIterMap(indices, w.loops, nullptr, analyzer_, IterMapLevel::kSurjective).has_value();
+  }
+
+  /// The value is the same all through an iteration.
+  bool isStable(const Expr& e) const {
+    return isPureIndex(e) || (isPure(e) && !effects_ &&
+                              !usesAnyVar(e, [&](const VarNode* v) { return stored_.contains(Var(v)); }));
+  }
+  static bool usesLoops(const Expr& e, const std::vector<VarRange>& loops) {
+    return usesAnyVar(e, [&](const VarNode* v) {
+      return std::any_of(loops.begin(), loops.end(), [&](const VarRange& l) { return l.first.get() == v; });
+    });
+  }
+
+  const Buffer& buffer_;
+  Analyzer& analyzer_;
+  std::vector<BufferAccess> accesses_;
+  std::unordered_set<Var, RefHash> stored_; // data variables
+  bool effects_ = false;                    // calls that may write anything
+  std::vector<const BufferAccess*> writes_; // before the current read
+};
+
 } // namespace
 
 bool isPrivateToIteration(const For& loop, const Buffer& buffer, Analyzer& analyzer) {
   if (ReductionLoops(buffer).contains(loop->var, loop->body)) return false;
   analyzer.bind(loop->var, range(loop->min, loop->extent));
-  std::vector<BufferRegion> written; // not united: a box around two regions covers more than they do
-  bool result = true;
-  // Declared regions leave out what a block reads of its own output, so blocks are looked into.
-  auto accesses = collectAccesses(loop->body, {.useDeclared = false});
-  // A store comes after the loads of its own value in time, but before them in the list.
-  auto commit = [&](const BufferAccess& a) {
-    written.push_back(relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer));
-  };
-  const BufferAccess* pending = nullptr;
-  for (const BufferAccess& a : accesses) {
-    if (!a.buffer || !a.buffer->sameAs(*buffer)) continue;
-    if (a.opaque) {
-      result = false;
-      break;
-    }
-    if (a.write) {
-      if (pending) commit(*pending);
-      pending = &a;
-      continue;
-    }
-    bool ownValue = pending && pending->node.is<StoreNode>() &&
-                    usesVar(static_cast<const StoreNode&>(*pending->node).value, a.node);
-    if (pending && !ownValue) {
-      commit(*pending);
-      pending = nullptr;
-    }
-    BufferRegion read = relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer);
-    auto covers = [&](const BufferRegion& w) { return regionCovers(w, read, analyzer); };
-    if (std::none_of(written.begin(), written.end(), covers)) {
-      result = false;
-      break;
-    }
-  }
+  bool result = PrivacyCheck(loop, buffer, analyzer).run();
   analyzer.unbind(loop->var);
   return result;
 }
