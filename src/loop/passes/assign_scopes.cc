@@ -29,6 +29,17 @@ bool crossesThreads(const Stmt& s, const Var& data) {
   return found;
 }
 
+/// All views of the data.
+Stmt withScope(const Stmt& s, const Var& data, const std::string& scope) {
+  return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
+    const auto* b = n.as<BufferNode>();
+    if (!b || b->data != data) return n;
+    auto copy = make<BufferNode>(*b);
+    copy->scope = scope;
+    return Buffer(copy);
+  }));
+}
+
 } // namespace
 
 Result<PrimFunc> assignScopes(const PrimFunc& f) {
@@ -56,7 +67,7 @@ Result<PrimFunc> assignScopes(const PrimFunc& f) {
     Buffer made = buffer;
     auto copy = mutableCopy(cast<AllocNode>(n));
     copy->buffer = made;
-    copy->body = replaceBuffers(a->body, {{made->data, made}});
+    copy->body = withScope(a->body, b->data, scope);
     return Alloc(copy);
   });
   if (error) return fail(std::move(*error));

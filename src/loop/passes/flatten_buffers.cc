@@ -6,7 +6,8 @@
 //
 // Parameters keep their declared buffers (the kernel's signature) and are viewed flat inside. Index
 // arithmetic stays int64, so neither an element number nor a byte offset of any buffer that fits memory
-// overflows (constant sizes whose product leaves int64 are refused).
+// overflows (constant sizes whose product leaves int64 are refused). Views of one data variable keep their own
+// strides; a size below zero is none.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
@@ -23,8 +24,11 @@ public:
 
   PrimFunc flatten() {
     std::vector<Buffer> params;
-    for (const Buffer& b : f_->buffers)
-      if (b && usesVar(f_->body, b->data)) params.push_back(flat(b, b->name));
+    for (const Buffer& b : f_->buffers) {
+      if (!b || !usesVar(f_->body, b->data)) continue;
+      params.push_back(flat(b, b->name));
+      views_[b->data].back().parameter = true;
+    }
     Stmt body = orNoOp((*this)(f_->body));
     for (size_t i = params.size(); i-- > 0;) body = make<const DeclBufferNode>(params[i], body);
     return withBody(f_, body);
@@ -32,10 +36,10 @@ public:
 
 private:
   struct Flat {
-    Buffer buffer;
+    Buffer source, buffer;
     std::vector<Expr> strides;
-    Expr offset; // of element 0; null: 0
-    size_t rank;
+    Expr offset;            // of element 0; null: 0
+    bool parameter = false; // the body names it with sizes in another type
   };
 
   NodeRef visit(const NodeRef& node) override {
@@ -48,12 +52,9 @@ private:
     }
     case Kind::kDeclBuffer: {
       auto copy = mutableCopy(cast<DeclBufferNode>(node));
-      auto outer = views_.find(copy->buffer->data);
-      std::optional<Flat> saved;
-      if (outer != views_.end()) saved = outer->second;
       copy->buffer = flat(copy->buffer, copy->buffer->name);
       copy->body = (*this)(copy->body);
-      if (saved) views_[copy->buffer->data] = *saved;
+      views_[copy->buffer->data].pop_back();
       return copy->body ? NodeRef(DeclBuffer(copy)) : NodeRef();
     }
     case Kind::kLoad: {
@@ -96,21 +97,21 @@ private:
 
   const Flat* view(const Buffer& b, size_t indices) {
     auto it = views_.find(b->data);
-    if (it == views_.end() || it->second.rank != indices) {
-      if (!error)
-        error =
-            Error(ErrorCode::kInvalid, fmt::format("buffer \"{}\" is used outside of its declaration or with "
-                                                   "another number of dimensions",
-                                                   b->name))
-                .at(b);
-      return nullptr;
-    }
-    return &it->second;
+    if (it != views_.end() && b->rank() == indices)
+      for (size_t i = it->second.size(); i-- > 0;)
+        if (same(it->second[i].source, b) || it->second[i].parameter) return &it->second[i];
+    if (!error)
+      error =
+          Error(ErrorCode::kInvalid, fmt::format("buffer \"{}\" is used outside of its declaration or with "
+                                                 "another number of dimensions",
+                                                 b->name))
+              .at(b);
+    return nullptr;
   }
 
   Buffer flat(const Buffer& b, const std::string& name) {
     Flat v;
-    v.rank = b->rank();
+    v.source = b;
     Expr step = intImm(1);
     v.strides.resize(b->rank());
     int64_t known = 1;
@@ -128,7 +129,7 @@ private:
     made->alignment = b->alignment;
     made->origin = b->origin;
     v.buffer = made;
-    views_[b->data] = v;
+    views_[b->data].push_back(v);
     return v.buffer;
   }
 
@@ -139,7 +140,9 @@ private:
       size = intImm(1);
       for (size_t d = 0; d < b.rank(); ++d) size = size + (castTo(kInt64, b.shape[d]) - 1) * v.strides[d];
     }
-    return analyzer.simplify(v.offset ? size + v.offset : size);
+    size = analyzer.simplify(v.offset ? size + v.offset : size);
+    auto known = asConst(size);
+    return known && *known < 0 ? intImm(0) : size;
   }
 
   Expr address(const Flat& v, const Array<Expr>& indices) {
@@ -152,7 +155,7 @@ private:
   }
 
   const PrimFunc& f_;
-  std::unordered_map<Var, Flat, RefHash> views_;
+  std::unordered_map<Var, std::vector<Flat>, RefHash> views_; // by data variable, the innermost last
 };
 
 } // namespace

@@ -57,6 +57,8 @@ private:
       auto it = views_.find(r->buffer->data);
       return it == views_.end() ? NodeRef(r) : NodeRef(throughView(r, *it->second));
     }
+    if (const auto* d = node.as<DeclBufferNode>(); d && views_.contains(d->buffer->data))
+      refuse(*d->buffer, "is declared over another view");
     if (node.is<VarNode>()) {
       auto it = values_.find(cast<VarNode>(node));
       return it == values_.end() ? node : NodeRef(it->second);

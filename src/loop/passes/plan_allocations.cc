@@ -72,6 +72,18 @@ private:
       copy->body = place(copy->body, buffers);
       return copy;
     }
+    case Kind::kDeclBuffer: {
+      auto copy = mutableCopy(cast<DeclBufferNode>(s));
+      copy->body =
+          place(copy->body,
+                sift(buffers, here, [&](const Buffer& b) { return !touches(NodeRef(copy->buffer), b); }));
+      return copy;
+    }
+    case Kind::kWhile: { // its iterations share what they touch
+      auto copy = mutableCopy(cast<WhileNode>(s));
+      copy->body = place(copy->body, sift(buffers, here, [](const Buffer&) { return false; }));
+      return copy;
+    }
     default:
       here.insert(here.end(), buffers.begin(), buffers.end());
       return s;
@@ -114,6 +126,16 @@ private:
     auto inner = mutableCopy(block);
     inner->allocs = {};
     inner->body = place(block->body, below);
+    // What is allocated inside is none of the block's business with the outside.
+    auto outside = [&](const Array<BufferRegion>& list) {
+      Array<BufferRegion> out;
+      for (const BufferRegion& r : list)
+        if (std::none_of(below.begin(), below.end(), [&](const Buffer& b) { return touches(r, b); }))
+          out.push_back(r);
+      return out;
+    };
+    inner->reads = outside(block->reads);
+    inner->writes = outside(block->writes);
     for (const IterVar& v : block->iters) analyzer_.unbind(v->var);
     auto copy = mutableCopy(r);
     copy->block = inner;

@@ -31,7 +31,9 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
     if (use.complaint.empty()) use.complaint = std::move(why), use.at = at;
   };
   bool elements = false; // read one by one
-  auto access = [&](const Array<Expr>& indices, const Expr& predicate, const NodeRef& at) {
+  auto access = [&](const Buffer& view, const Array<Expr>& indices, const Expr& predicate,
+                    const NodeRef& at) {
+    if (!same(view, buffer)) return complain("is accessed through a second view", at);
     const Expr& i = indices[0];
     int lanes = i->dtype.lanes;
     const auto* ramp = i.as<RampNode>();
@@ -48,9 +50,9 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
   };
   walk(body, [&](const NodeRef& n) {
     if (const auto* l = n.as<LoadNode>(); l && l->buffer->sameAs(*buffer))
-      access(l->indices, l->predicate, n);
+      access(l->buffer, l->indices, l->predicate, n);
     else if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer))
-      access(s->indices, s->predicate, n);
+      access(s->buffer, s->indices, s->predicate, n);
     else if (n == buffer->data)
       complain("has its address taken", n);
     return !n.is<BufferNode>();

@@ -35,7 +35,7 @@ public:
     } else if (n.is<StoreNode>()) {
       visitStore(cast<StoreNode>(n));
     } else if (const auto* l = n.as<LoadNode>()) {
-      if (l->buffer->sameAs(*buffer_)) add(n, l->indices, false, true);
+      if (l->buffer->sameAs(*buffer_)) add(n, l->buffer, l->indices, false, true);
       forEachChild(n, [&](const NodeRef& c, Role) { visit(c); });
     } else if (n == buffer_->data) {
       ok = false; // its address is taken
@@ -60,7 +60,7 @@ private:
   }
   void visitStore(const Store& s) {
     if (!s->buffer->sameAs(*buffer_)) return forEachChild(s, [&](const NodeRef& c, Role) { visit(c); });
-    add(s, s->indices, true, false);
+    add(s, s->buffer, s->indices, true, false);
     uses.back().harmless = speculable_(s->value, analyzer_) && !s->predicate;
     // Loads of the very slot that is stored keep garbage where it is.
     walk(s->value, [&](const NodeRef& n) {
@@ -69,12 +69,13 @@ private:
       bool sameSlot = l->indices.size() == s->indices.size();
       for (size_t d = 0; sameSlot && d < l->indices.size(); ++d)
         sameSlot = same(l->indices[d], s->indices[d]);
-      if (!sameSlot) add(n, l->indices, false, true);
+      if (!sameSlot) add(n, l->buffer, l->indices, false, true);
       return true;
     });
     for (const Expr& i : s->indices) visit(i);
   }
-  void add(const NodeRef& n, const Array<Expr>& indices, bool write, bool escapes) {
+  void add(const NodeRef& n, const Buffer& view, const Array<Expr>& indices, bool write, bool escapes) {
+    ok &= same(view, buffer_); // slots of another view are other elements
     Use u;
     u.node = n.get();
     u.indices = indices;
