@@ -116,7 +116,7 @@ private:
 
   void allocate(const Buffer& b) {
     std::vector<int64_t> shape;
-    for (const Expr& d : b->shape) shape.push_back(evalInt(d));
+    for (const Expr& d : b->shape) shape.push_back(std::max<int64_t>(evalInt(d), 0)); // below zero: none
     if (!b->strides.empty()) { // room for the last element
       int64_t last = 0;
       for (size_t d = 0; d < b->rank(); ++d)

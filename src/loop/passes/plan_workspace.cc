@@ -115,13 +115,13 @@ private:
   int clock_ = 0;
 };
 
-/// Bytes of the buffer, rounded up to the alignment.
+/// Bytes of the buffer, rounded up to the alignment. A size below zero is none: nothing can be stored there.
 Expr byteSize(const Buffer& b, Analyzer& analyzer) {
   if (auto n = asConst(b->shape[0]))
     return intImm((b->dtype.bytesFor(std::max<int64_t>(*n, 0)) + kAlign - 1) / kAlign * kAlign);
   // Small types are bytes by now.
   Expr bytes = castTo(kInt64, b->shape[0]) * (int64_t(b->dtype.bits + 7) / 8 * b->dtype.lanes);
-  return analyzer.simplify(floordiv(bytes + (kAlign - 1), kAlign) * kAlign);
+  return analyzer.simplify(max(floordiv(bytes + (kAlign - 1), kAlign) * kAlign, intImm(0)));
 }
 
 /// Places one area; gives its size.
