@@ -119,6 +119,7 @@ private:
     for (size_t d = 0; d < buffer->rank(); ++d) {
       Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
       Expr lo = analyzer.simplify(region.region[d]->min);
+      if (!isPureIndex(lo)) extent = nullptr, lo = intImm(0); // what it loads may change
       auto whole = asConst(extent ? extent : buffer->shape[d]);
       if (whole && *whole % widths[d] != 0) {
         lo = extent ? lo : intImm(0);

@@ -4,7 +4,8 @@
 // after:   for i in range(T.int64(100)): A[i*8 + 3] = T.float32(T.int32(i))      (i: int64)
 //
 // Loop variables are re-made as int64; in element values they are cast back, so element arithmetic keeps its
-// type. Scalar int32 parameters and dimensions stay, and are widened where they are used.
+// type. Scalar int32 parameters and dimensions stay, and are widened where they are used. Arithmetic on loaded
+// values wraps in its own type, so only its result is widened.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -41,6 +42,12 @@ private:
       auto it = wide_.find(cast<VarNode>(node));
       return it == wide_.end() ? node : NodeRef(castTo(cast<VarNode>(node)->dtype, it->second));
     }
+    case Kind::kLet:
+      noteData(static_cast<const LetNode&>(*node));
+      return visitChildren(node);
+    case Kind::kLetStmt:
+      noteData(static_cast<const LetStmtNode&>(*node));
+      return visitChildren(node);
     case Kind::kBuffer:
       return promoteBuffer(cast<BufferNode>(node));
     case Kind::kDict:
@@ -83,19 +90,23 @@ private:
       return true;
     };
     if (all64(b->shape) && all64(b->strides) && (!b->elemOffset || b->elemOffset->dtype == kInt64)) return b;
-    auto it = buffers_.find(b->data);
+    auto it = buffers_.find(b);
     if (it != buffers_.end()) return it->second;
     auto copy = mutableCopy(b);
     copy->shape = promoteAll(b->shape);
     copy->strides = promoteAll(b->strides);
     if (b->elemOffset) copy->elemOffset = promote(b->elemOffset);
-    return buffers_[b->data] = Buffer(copy);
+    return buffers_[b] = Buffer(copy);
   }
 
-  static bool isIndexArithmetic(const Expr& e) {
+  template <class L> void noteData(const L& let) {
+    if (!isIndexArithmetic(let.value)) data_.insert(let.var);
+  }
+
+  bool isIndexArithmetic(const Expr& e) const {
     switch (e->kind) {
     case Kind::kVar:
-      return e->dtype.isInt() && e->dtype.bits >= 32;
+      return e->dtype.isInt() && e->dtype.bits >= 32 && !data_.contains(cast<VarNode>(e));
     case Kind::kIntImm:
       return true;
     case Kind::kBinary: {
@@ -133,7 +144,8 @@ private:
     }
     case Kind::kBinary: {
       const auto& b = static_cast<const BinaryNode&>(*e);
-      if (!b.dtype.isInt() || b.dtype.bits < 32 || b.op > BinaryOp::kMax) break;
+      bool chooses = b.op == BinaryOp::kMin || b.op == BinaryOp::kMax; // cannot overflow
+      if (!b.dtype.isInt() || b.dtype.bits < 32 || !(chooses || isIndexArithmetic(e))) break;
       Expr x = promote(b.a), y = promote(b.b);
       return x == b.a && y == b.b ? e : Expr(make<const BinaryNode>(b.op, x, y));
     }
@@ -161,7 +173,8 @@ private:
   }
 
   std::unordered_map<Var, Var, RefHash> wide_;
-  BufferMap buffers_;
+  std::unordered_map<Buffer, Buffer, RefHash> buffers_; // views of one data variable are buffers of their own
+  std::unordered_set<Var, RefHash> data_;               // variables that hold loaded or computed values
 };
 
 } // namespace
