@@ -1,23 +1,27 @@
 // Takes tail predicates off the statements that only fill private tiles, so that inner loops have no
 // branches.
 //
-// before:  for ii, ji in T.grid(6, 16):                                 after:  for ii, ji: acc[ii, ji] = 0
-//            if io*6 + ii < M: acc[ii, ji] = 0                                  for k, ii, ji:
-//          for k, ii, ji in T.grid(K, 6, 16):                                     acc[ii, ji] += A[min(io*6 +
-//          ii, M-1), k] * B[k, ji]
-//            if io*6 + ii < M: acc[ii, ji] += A[io*6 + ii, k] * B[k, ji]        for ii, ji:
-//          for ii, ji in T.grid(6, 16):                                           if io*6 + ii < M: C[io*6 +
-//          ii, ji] = acc[ii, ji]
+// before:  for ii, ji in T.grid(6, 16):
+//            if io*6 + ii < M: acc[ii, ji] = 0
+//          for k, ii, ji in T.grid(K, 6, 16):
+//            if io*6 + ii < M: acc[ii, ji] += A[io*6 + ii, k] * B[k, ji]
+//          for ii, ji in T.grid(6, 16):
+//            if io*6 + ii < M: C[io*6 + ii, ji] = acc[ii, ji]
+// after:   for ii, ji in T.grid(6, 16):
+//            acc[ii, ji] = 0
+//          for k, ii, ji in T.grid(K, 6, 16):
+//            acc[ii, ji] += A[min(io*6 + ii, M-1), k] * B[k, ji]
+//          for ii, ji in T.grid(6, 16):
 //            if io*6 + ii < M: C[io*6 + ii, ji] = acc[ii, ji]
 //
-// 1. A predicate is written as a function of the slot of the private buffer that a statement stores or loads:
-//    here "io*6 + s0 < M" at all three places.
+// 1. A predicate is written as a function of the slot of the private buffer that a statement stores or
+//    loads: here "io*6 + s0 < M" at all three places.
 // 2. It may leave a store when every load of the buffer whose value goes elsewhere stands under it: then
-// slots where it
-//    is false hold garbage that nobody looks at. A predicate on the reduction axis never qualifies.
+//    slots where it is false hold garbage that nobody looks at. A predicate on the reduction axis never
+//    qualifies.
 // 3. Loads that the predicate kept inside their buffer get the last valid index instead; along a vectorised
-// loop they
-//    get a mask. Statements that could trap on garbage (integer division, calls) keep their predicates.
+//    loop they get a mask. Statements that could trap on garbage (integer division, calls) keep their
+//    predicates.
 #include "loop/passes/speculation.h"
 
 #include "arith/linear.h"
