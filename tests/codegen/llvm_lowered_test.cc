@@ -1,12 +1,14 @@
-// Scheduled programs (tests/loop/lowered_programs.h) through lowering and machine code against the reference
-// interpreter, on one and on three threads, for this machine and for ones without wide vectors.
+// Scheduled programs (tests/loop/lowered_programs.h), programs that were once wrong, and random text through
+// lowering and machine code against the reference interpreter, on one and on three threads, for this machine and for
+// ones without wide vectors.
 #include "llvm_support.h"
 
 #include "ir/printer.h"
 #include "loop/interpreter.h"
 #include "loop/kernel_signature.h"
 #include "loop/lower.h"
-#include "tests/loop/lowered_programs.h"
+#include "tests/loop/lowering_cases.h"
+#include "tests/loop/random_nest.h"
 
 #include <cstring>
 
@@ -57,5 +59,26 @@ TEST_P(LlvmLowered, EqualsTheInterpreter) {
 }
 INSTANTIATE_TEST_SUITE_P(Programs, LlvmLowered, ::testing::ValuesIn(scheduledPrograms()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, LlvmLowered, ::testing::ValuesIn(loweringCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(LlvmLoweredFuzz, RandomText) {
+  for (uint64_t seed : bevel::testing::fuzzSeeds(30)) {
+    std::string text = bevel::testing::RandomNest(seed).make();
+    PrimFunc f = parsed(text);
+    ASSERT_TRUE(f) << text;
+    auto lowered = lower(f, Target::host());
+    ASSERT_TRUE(lowered.has_value()) << lowered.error().str() << text;
+    auto module = jit({{"kernel", *lowered}});
+    ASSERT_TRUE(module) << text;
+    for (int64_t n : {0, 1, 5}) {
+      Dims dims = {{"n", n}};
+      auto arguments = makeArguments(f, dims);
+      if (!interpret(f, arguments)) continue; // reads what nothing wrote
+      EXPECT_EQ(runDifference(f, *lowered, module->kernel("kernel"), dims), "") << "seed " << seed << "\n"
+                                                                                << text;
+    }
+  }
+}
 
 } // namespace

@@ -1,10 +1,13 @@
-// Random programs under random splits, kinds and scopes of their loops, lowered and compared after every
-// pass.
+// Random programs, lowered and compared after every pass: tensor expressions under random splits, kinds and
+// scopes of their loops, and random text. BEVEL_FUZZ=n runs n programs instead of the default number.
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "ir/verify.h"
 #include "loop/te.h"
 #include "tests/loop/lower_support.h"
+#include "tests/loop/lowered_programs.h"
+#include "tests/loop/random_nest.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -32,10 +35,12 @@ PrimFunc randomProgram(Rng& rng) {
                : ifThenElse(logicalAnd(i[0] >= intImm(1), i[1] >= intImm(1)), a({i[0] - 1, i[1] - 1}), x);
   });
   IterVar r = te::reduceAxis(k, "k");
-  te::Tensor c = te::compute(
-      {m, n}, "C", [&](const Array<Var>& i) { return te::sum(p({i[0], r->var}) * b({i[1], r->var}), {r}); });
-  te::Tensor d = te::compute(
-      {m, n}, "D", [&](const Array<Var>& i) { return max(c({i[0], i[1]}), c({i[0], n - 1 - i[1]})); });
+  te::Tensor c = te::compute({m, n}, "C", [&](const Array<Var>& i) {
+    return te::sum(p({i[0], r->var}) * b({i[1], r->var}), {r});
+  });
+  te::Tensor d = te::compute({m, n}, "D", [&](const Array<Var>& i) {
+    return max(c({i[0], i[1]}), c({i[0], n - 1 - i[1]}));
+  });
   return te::createPrimFunc({a, b, d});
 }
 
@@ -80,6 +85,25 @@ TEST(LowerFuzz, RandomSplitsAndKinds) {
       ASSERT_EQ(difference, "") << "seed " << seed << " n " << n << "\n" << print(f);
     }
   }
+}
+
+TEST(LowerFuzz, RandomText) {
+  size_t runs = 0, compared = 0;
+  for (uint64_t seed : testing::fuzzSeeds(60)) {
+    std::string text = testing::RandomNest(seed).make();
+    PrimFunc f = test::parsed(text);
+    ASSERT_TRUE(f) << "seed " << seed << "\n" << text;
+    if (!verify(f)) continue; // the access that the parser infers names an inner variable
+    for (int64_t n : {0, 1, 5}) {
+      ++runs;
+      if (!test::runCopy(f, test::makeArguments(f, {{"n", n}}))) continue; // reads what nothing wrote
+      ++compared;
+      std::string difference = test::lowerDifference(f, {{"n", n}});
+      EXPECT_EQ(difference, "") << "seed " << seed << " n " << n << "\n" << text;
+      if (!difference.empty()) break;
+    }
+  }
+  EXPECT_GT(compared * 2, runs); // the fuzzer does something
 }
 
 } // namespace

@@ -2,8 +2,6 @@
 // it is shown. BEVEL_FUZZ=n runs n programs instead of the default number.
 #include "tests/sched/random_program.h"
 
-#include <cstdlib>
-
 namespace bevel::testing {
 namespace {
 
@@ -29,11 +27,9 @@ Trace shrink(const PrimFunc& f, Trace trace) {
 }
 
 TEST(Fuzz, RandomTracesKeepResults) {
-  const char* many = std::getenv("BEVEL_FUZZ");
-  int programs = many ? std::atoi(many) : 150;
-  int applied = 0;
-  for (int p = 0; p < programs; ++p) {
-    uint64_t seed = uint64_t(p) + (many ? 1'000'000 : 0);
+  std::vector<uint64_t> seeds = fuzzSeeds(150);
+  size_t applied = 0;
+  for (uint64_t seed : seeds) {
     PrimFunc f = RandomProgram(hashMix(seed + 1)).make();
     auto sch = Schedule::create(f);
     ASSERT_TRUE(sch.has_value()) << sch.error().str() << print(f);
@@ -57,7 +53,7 @@ TEST(Fuzz, RandomTracesKeepResults) {
     ASSERT_TRUE(replay.has_value()) << replay.error().str() << "\n" << sch->trace().str();
     ASSERT_TRUE(structuralEqual(replayed.func(), sch->func()));
   }
-  EXPECT_GT(applied, programs); // the fuzzer does something
+  EXPECT_GT(applied, seeds.size()); // the fuzzer does something
 }
 
 } // namespace

@@ -1,21 +1,10 @@
 // Random small tensor programs and random schedule steps, for the fuzzer.
 #pragma once
 
+#include "tests/dice.h"
 #include "tests/sched/support.h"
 
 namespace bevel::testing {
-
-/// Deterministic choices.
-class Dice {
-public:
-  explicit Dice(uint64_t seed) : state_(seed) {}
-  uint64_t next() { return state_ = hashMix(state_ + 0x9e3779b97f4a7c15ULL); }
-  int64_t upTo(int64_t n) { return int64_t(next() % uint64_t(n)); } // [0, n)
-  template <class T> const T& pick(const std::vector<T>& v) { return v[size_t(upTo(int64_t(v.size())))]; }
-
-private:
-  uint64_t state_;
-};
 
 /// One to four stages over a matrix of odd sizes: elementwise, broadcast, shifted, transposed, windows with
 /// padding, row sums, products.
