@@ -137,6 +137,9 @@ private:
       for (Expr& part : conjuncts(c)) conditions.push_back(std::move(part));
     VarMap first;
     std::erase_if(conditions, [&](const Expr& c) { return holdsAtFirst(c, w.loops, first); });
+    // The first iteration of one loop need not have that of another around the read.
+    for (size_t i = 0; i < shared && !first.empty(); ++i)
+      if (!same(w.loops[i].second, substitute(w.loops[i].second, first))) return std::nullopt;
     Write out;
     for (size_t i = shared; i < w.loops.size(); ++i) {
       const auto& [v, domain] = w.loops[i];

@@ -75,6 +75,27 @@ def main(A: T.Buffer((4,), "int32"), B: T.Buffer((3, 4), "int32")):
                 S[vj] = A[vj] + vi
 )";
 
+// The first iteration writes, but for the first row only.
+inline const char* const kFirstOfTriangle = R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), B: T.Buffer((2, 4), "int32")):
+    S = T.sblock_alloc_buffer((4,), "int32")
+    for j in range(4):
+        with T.sblock("I"):
+            vj = T.axis.spatial(4, j)
+            S[vj] = A[vj] * 10
+    for i in range(2):
+        for v in range(4):
+            for w in range(v + 1):
+                with T.sblock("W"):
+                    vi, vv, vw = T.axis.remap("SSS", [i, v, w])
+                    if vv == 0:
+                        S[vw] = A[vw] + vi
+                    B[vi, vw] = S[vw]
+                    if vv == 3:
+                        S[vw] = 7
+)";
+
 // The body writes what its condition reads.
 inline const char* const kMaskOfWhatIsWritten = R"(
 @T.prim_func
@@ -255,6 +276,7 @@ inline std::vector<ScheduledProgram> loweringCases() {
       {"written_in_part", kWrittenInPart},
       {"written_with_holes", kWrittenWithHoles},
       {"read_before_written", kReadBeforeWritten},
+      {"first_of_triangle", kFirstOfTriangle},
       {"mask_of_what_is_written", kMaskOfWhatIsWritten},
       {"condition_changes", kConditionChanges},
       {"two_views", kTwoViews},
