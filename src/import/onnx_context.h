@@ -36,6 +36,7 @@ struct Scope {
   std::unordered_map<std::string, Value> values;
   std::unordered_map<const ValueObject*, GraphExpr> materialised;
   std::unordered_map<const ValueObject*, Array<Expr>> bound; // ints read from run-time tensors
+  std::vector<Expr> checked;                                 // conditions that the run has checked
 };
 
 /// Attributes and opset versions of the function being inlined (or of the model).
@@ -77,6 +78,9 @@ public:
   std::optional<double> scalar(size_t i) const;
   /// Fails unless inputs first … last-1 are present tensors.
   Status require(size_t count) const;
+  /// A condition on known ints that the node needs: proved, refused with `what` when it is false, else checked
+  /// by the run.
+  Status check(const Expr& condition, const char* what);
 
   // Attributes.
   const AttributeProto* attr(std::string_view name) const;

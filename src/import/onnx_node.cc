@@ -46,6 +46,18 @@ Status Node::require(size_t count) const {
   return {};
 }
 
+Status Node::check(const Expr& condition, const char* what) {
+  if (analyzer().prove(condition)) return {};
+  if (isConst(analyzer().simplify(condition), 0)) return invalid(what);
+  for (const Scope* s = &importer.scope(); s; s = s->parent)
+    for (const Expr& known : s->checked)
+      if (same(known, condition)) return {};
+  Array<Expr> value = {bevel::castTo(kInt64, condition)}, one = {intImm(1)};
+  builder().matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(one), "check");
+  importer.scope().checked.push_back(condition);
+  return {};
+}
+
 Result<Array<Expr>> Node::ints(size_t i) {
   return importer.intsOf(has(i) ? inputs[i] : nullptr);
 }

@@ -20,10 +20,9 @@ struct Mover {
   uint32_t data;
 };
 constexpr Mover kMovers[] = {
-    {"Gather", 1},         {"Slice", 1},     {"Concat", ~0u},        {"Unsqueeze", 1},
-    {"Squeeze", 1},        {"Reshape", 1},   {"Split", 1},           {"Transpose", 1},
-    {"Expand", 1},         {"Tile", 1},      {"Identity", 1},        {"Flatten", 1},
-    {"GatherElements", 1}, {"ScatterND", 5}, {"ScatterElements", 5}, {"Reverse", 1},
+    {"Gather", 1},   {"Slice", 1},   {"Concat", ~0u},       {"Unsqueeze", 1}, {"Squeeze", 1},
+    {"Reshape", 1},  {"Split", 1},   {"Transpose", 1},      {"Expand", 1},    {"Tile", 1},
+    {"Identity", 1}, {"Flatten", 1}, {"GatherElements", 1}, {"ScatterND", 5}, {"ScatterElements", 5},
 };
 
 bool isIntType(const Value& v) {
@@ -33,6 +32,23 @@ bool isIntType(const Value& v) {
 
 bool symbolic(const Value& v) {
   return v && v->known && !v->expr;
+}
+
+// int32 wraps, expressions do not. A value that stays in range is its expression. One that is in range for small
+// dimensions stays as well, and the run checks it (a batch times a length, say): proofs on such expressions are
+// what tracking is for. Any other wraps.
+Result<Expr> inWidth(Node& node, DType dtype, const Expr& e) {
+  constexpr int64_t kHalf = int64_t(1) << 31, kSmallDim = 64;
+  if (dtype != kInt32) return e;
+  if (auto c = asConst(e)) return intImm(int32_t(*c));
+  if (node.analyzer().bound(e).within(-kHalf, kHalf - 1)) return e;
+  Analyzer small;
+  for (const NodeRef& v : freeVars(e)) small.bind(cast<VarNode>(v), ConstBound{-kSmallDim, kSmallDim});
+  if (!small.bound(e).within(-kHalf, kHalf - 1))
+    return node.analyzer().simplify(floormod(e + intImm(kHalf), intImm(2 * kHalf)) - intImm(kHalf));
+  BEVEL_CHECK(
+      node.check(logicalAnd(e >= intImm(-kHalf), e < intImm(kHalf)), "a value leaves the range of int32"));
+  return e;
 }
 
 // Runs the node's converter on positions, and reads the result as a map.
@@ -171,10 +187,10 @@ std::optional<Elementwise> broadcast(const Values& in) {
   return e;
 }
 
-std::optional<Values> elementwise(Node& node) {
+Result<std::optional<Values>> elementwise(Node& node) {
   const std::string& op = node.proto.opType;
   auto e = broadcast(node.inputs);
-  if (!e) return std::nullopt;
+  if (!e) return std::optional<Values>{};
   DType dtype = node.inputs.back()->type.as<TensorTypeNode>()->dtype;
   Array<Expr> out;
   bool compares = false;
@@ -191,15 +207,15 @@ std::optional<Values> elementwise(Node& node) {
           next = comparison(node, op, r, at(i));
           compares = true;
         }
-        if (!next) return std::nullopt;
-        r = *next;
+        if (!next) return std::optional<Values>{};
+        BEVEL_TRY(r, inWidth(node, compares ? kBool : dtype, *next));
       }
     out.push_back(asConst(r) ? r : node.analyzer().simplify(r));
   }
-  return Values{knownInts(out, e->shape, compares ? kBool : dtype)};
+  return std::optional(Values{knownInts(out, e->shape, compares ? kBool : dtype)});
 }
 
-std::optional<Values> unary(Node& node) {
+Result<std::optional<Values>> unary(Node& node) {
   const std::string& op = node.proto.opType;
   const auto* t = node.inputs[0]->type.as<TensorTypeNode>();
   Array<Expr> out;
@@ -213,24 +229,27 @@ std::optional<Values> unary(Node& node) {
       out.push_back(node.analyzer().simplify(castTo(kInt64, eq(e, intImm(0)))));
     else if (op == "Cast") {
       auto to = dtypeOf(int32_t(node.attrInt("to", 0)));
-      if (!to || (*to != kInt64 && *to != kInt32) || dtype.isUInt()) return std::nullopt;
+      if (!to || (*to != kInt64 && *to != kInt32) || dtype.isUInt()) return std::optional<Values>{};
       dtype = *to;
       out.push_back(e);
     } else
-      return std::nullopt;
+      return std::optional<Values>{};
+    BEVEL_TRY(Expr kept, inWidth(node, dtype, out.back()));
+    out.set(out.size() - 1, kept);
   }
-  return Values{knownInts(out, *constDims(t->shape), dtype)};
+  return std::optional(Values{knownInts(out, *constDims(t->shape), dtype)});
 }
 
-std::optional<Values> reduceAll(Node& node) {
+Result<std::optional<Values>> reduceAll(Node& node) {
   bool product = node.proto.opType == "ReduceProd";
   const auto* t = node.inputs[0]->type.as<TensorTypeNode>();
-  if (t->ndim != 1 || node.attrInt("noop_with_empty_axes", 0)) return std::nullopt;
+  if (t->ndim != 1 || node.attrInt("noop_with_empty_axes", 0)) return std::optional<Values>{};
   Expr r = intImm(product ? 1 : 0);
   for (const Expr& e : node.inputs[0]->ints) r = product ? r * e : r + e;
+  BEVEL_TRY(r, inWidth(node, t->dtype, node.analyzer().simplify(r)));
   bool keep = node.attrInt("keepdims", 1) != 0;
-  return Values{knownInts({node.analyzer().simplify(r)},
-                          keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, t->dtype)};
+  return std::optional(
+      Values{knownInts({r}, keep ? std::vector<int64_t>{1} : std::vector<int64_t>{}, t->dtype)});
 }
 
 bool oneOf(const std::string& op, std::initializer_list<const char*> names) {
@@ -245,8 +264,10 @@ Result<std::optional<Values>> trackInts(Node& node) {
   for (const Value& v : node.inputs) any |= symbolic(v);
   if (!any) return std::optional<Values>{};
   const std::string& op = node.proto.opType;
+  // Updates that are combined with what they meet are arithmetic, not moves.
+  bool combines = node.attrStr("reduction", "none") != "none";
   for (const Mover& m : kMovers)
-    if (op == m.op) return move(node, m.data);
+    if (op == m.op) return combines ? std::optional<Values>{} : move(node, m.data);
   bool all = std::all_of(node.inputs.begin(), node.inputs.end(),
                          [](const Value& v) { return v && v->known && isIntType(v); });
   if (!all) return std::optional<Values>{};
