@@ -1,8 +1,11 @@
 // Indexing by tensors: take, gather_elements, gather_nd, scatter_elements, scatter_nd, one_hot.
 //
-// Negative indices count from the end. An index out of range is an error of the host evaluation; compiled
-// code never leaves the buffer: reads are clamped to the nearest element, updates are dropped.
+// Negative indices count from the end. An index out of range is refused where it is a constant. Of values of the
+// run, compiled code never leaves the buffer: reads are clamped to the nearest element, which needs an axis that
+// is not empty (checked before the kernel runs); updates are dropped.
 #include "ops/common.h"
+
+#include <algorithm>
 
 namespace bevel::ops {
 
@@ -11,6 +14,31 @@ namespace {
 Status requireIndex(const OpCall& call, size_t input) {
   if (call.dtype(input).isInt() || call.dtype(input).isUInt()) return {};
   return call.invalid("the indices must be integers");
+}
+
+// Indices [first, first + step, …] of an input lie in [-n, n) where they are constants.
+Status requireInside(const OpCall& call, InferContext& context, size_t input, const Expr& n,
+                     int64_t first = 0, int64_t step = 1) {
+  const auto* c = call.args[input].as<ConstantNode>();
+  if (!c) return {};
+  int64_t low = 0, high = -1;
+  for (int64_t k = first; k < c->value->size(); k += step) {
+    low = std::min(low, c->value->asInt(k));
+    high = std::max(high, c->value->asInt(k));
+  }
+  auto outside = [&](int64_t index) { return fmt::format("index {} is out of range", index); };
+  if (high >= 0) BEVEL_CHECK(context.require(n > intImm(high), call, outside(high)));
+  if (low < 0)
+    BEVEL_CHECK(context.require(n >= intImm(low == INT64_MIN ? INT64_MAX : -low), call, outside(low)));
+  return {};
+}
+
+// An axis of n elements is not empty where elements of a result of this shape are read from it.
+Status requireElements(const OpCall& call, InferContext& context, const Expr& n, const Array<Expr>& result) {
+  Expr fine = n > intImm(0);
+  for (const Expr& d : result)
+    if (auto c = asConst(d); !c || *c == 0) fine = logicalOr(fine, eq(d, intImm(0)));
+  return context.require(fine, call, "an index into an empty axis");
 }
 
 // A valid position in [0, n): negative from the end, clamped.
@@ -27,12 +55,14 @@ Result<int64_t> hostPosition(const OpCall& call, int64_t i, int64_t n) {
 
 // ---- take
 
-Result<Type> takeInfer(const OpCall& call, InferContext&) {
+Result<Type> takeInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireIndex(call, 1));
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
   shape.append(call.shape(1));
   shape.append(call.shape(0).slice(size_t(axis) + 1, call.rank(0)));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
+  BEVEL_CHECK(requireElements(call, context, call.shape(0)[size_t(axis)], shape));
   return tensorOf(call.dtype(0), shape);
 }
 
@@ -64,11 +94,23 @@ Result<HostTensors> takeEval(const OpCall& call, const HostTensors& in) {
 
 // ---- gather_elements
 
-Result<Type> gatherElementsInfer(const OpCall& call, InferContext&) {
+// Off the axis, indices lie over the first elements of x.
+Status requireWithin(const OpCall& call, InferContext& context, int64_t axis) {
+  for (size_t d = 0; d < call.rank(1); ++d)
+    if (d != size_t(axis))
+      BEVEL_CHECK(context.require(call.shape(1)[d] <= call.shape(0)[d], call,
+                                  fmt::format("the indices are longer than the data in dimension {}", d)));
+  return {};
+}
+
+Result<Type> gatherElementsInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireIndex(call, 1));
   if (call.rank(0) != call.rank(1) || call.rank(0) == 0)
     return call.invalid("data and indices must have one rank, at least 1");
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_CHECK(requireWithin(call, context, axis));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
+  BEVEL_CHECK(requireElements(call, context, call.shape(0)[size_t(axis)], call.shape(1)));
   return tensorOf(call.dtype(0), call.shape(1));
 }
 
@@ -113,7 +155,7 @@ Result<int64_t> tupleLength(const OpCall& call, size_t batch) {
   return *n;
 }
 
-Result<Type> gatherNdInfer(const OpCall& call, InferContext&) {
+Result<Type> gatherNdInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireIndex(call, 1));
   size_t batch = size_t(std::max<int64_t>(call.i("batch_dims"), 0));
   if (call.i("batch_dims") < 0 || batch >= std::max<size_t>(call.rank(1), 1) || batch > call.rank(0))
@@ -121,6 +163,12 @@ Result<Type> gatherNdInfer(const OpCall& call, InferContext&) {
   BEVEL_TRY(int64_t n, tupleLength(call, batch));
   Array<Expr> shape = call.shape(1).slice(0, call.rank(1) - 1);
   shape.append(call.shape(0).slice(batch + size_t(n), call.rank(0)));
+  for (size_t d = 0; d < batch; ++d)
+    BEVEL_CHECK(context.require(call.shape(1)[d] <= call.shape(0)[d], call, "batch dimensions differ"));
+  for (int64_t t = 0; t < n; ++t) {
+    BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[batch + size_t(t)], t, n));
+    BEVEL_CHECK(requireElements(call, context, call.shape(0)[batch + size_t(t)], shape));
+  }
   return tensorOf(call.dtype(0), shape);
 }
 
@@ -209,7 +257,9 @@ Result<Type> scatterElementsInfer(const OpCall& call, InferContext& context) {
   for (size_t d = 0; d < call.rank(1); ++d)
     BEVEL_CHECK(context.require(eq(call.shape(1)[d], call.shape(2)[d]), call,
                                 "indices and updates have different shapes"));
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_CHECK(requireWithin(call, context, axis));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
   return call.type(0);
 }
 
@@ -254,15 +304,7 @@ Result<TeTensors> scatterElementsCompute(const OpCall& call, const TeTensors& in
     at.set(size_t(axis), fromEnd(in[1](u), in[0].shape()[size_t(axis)]));
     return at;
   };
-  // Other coordinates of updates lie inside the data when indices are no larger there; checked as well.
-  auto checked = [&](const Array<Expr>& u) {
-    Array<Expr> at = target(u);
-    for (size_t d = 0; d < at.size(); ++d)
-      if (d != size_t(axis) && !same(in[1].shape()[d], in[0].shape()[d]))
-        at.set(d, make<const BinaryNode>(BinaryOp::kAdd, at[d], intImm(0)));
-    return at;
-  };
-  return scatterProgram(in[0], in[1], in[2], "scatter_elements", checked, call.s("reduction"));
+  return scatterProgram(in[0], in[1], in[2], "scatter_elements", target, call.s("reduction"));
 }
 
 Result<HostTensors> scatterElementsEval(const OpCall& call, const HostTensors& in) {
@@ -301,6 +343,8 @@ Result<Type> scatterNdInfer(const OpCall& call, InferContext& context) {
   for (size_t d = 0; d < expected.size(); ++d)
     BEVEL_CHECK(context.require(eq(expected[d], call.shape(2)[d]), call,
                                 "the updates have another shape than the indices ask for"));
+  for (int64_t t = 0; t < n; ++t)
+    BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(t)], t, n));
   return call.type(0);
 }
 
