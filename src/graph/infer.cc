@@ -46,6 +46,21 @@ Result<Type> inferGlobalCall(const GraphCallNode& call, const GlobalVarNode& nam
   return fail(ErrorCode::kInvalid, fmt::format("there is no graph function '{}'", name.name));
 }
 
+// No machine holds a tensor of more than 2^42 bytes; sizes up to there cannot overflow.
+Status requireSize(const OpCall& call, const Type& type) {
+  constexpr int64_t kLargest = int64_t(1) << 42;
+  if (const auto* tuple = type.as<TupleTypeNode>())
+    for (const Type& field : tuple->fields_) BEVEL_CHECK(requireSize(call, field));
+  const auto* t = type.as<TensorTypeNode>();
+  auto shape = t && t->known ? constDims(t->shape) : std::nullopt;
+  if (!shape) return {};
+  auto count = elementCount(*shape);
+  if (!count) return fail(call.error(count.error().code, count.error().message));
+  if (*count > kLargest || t->dtype.bytesFor(*count) > kLargest)
+    return call.unsupported(fmt::format("a result of {} elements does not fit any memory", *count));
+  return {};
+}
+
 Result<Type> inferOpCall(const GraphCallNode& call, InferContext& context) {
   const std::string& name = call.opName();
   if (name == "call_tir" || name == "call_dps_packed" || name == "call_tir_inplace" ||
@@ -69,6 +84,7 @@ Result<Type> inferOpCall(const GraphCallNode& call, InferContext& context) {
   BEVEL_TRY(OpCall checked, checkCall(*op, call.args, call.attrs, &placeholders));
   if (!op->infer) return fail(ErrorCode::kInternal, fmt::format("operator '{}' has no infer function", name));
   BEVEL_TRY(Type type, op->infer(checked, context));
+  BEVEL_CHECK(requireSize(checked, type));
   if (placeholders.empty()) return type;
   context.required.clear(); // conditions on dimensions that have no name here
   return eraseVars(type, [&](const Var& v) {

@@ -12,6 +12,7 @@ namespace bevel {
 namespace {
 
 constexpr int64_t kSmall = 1 << 16; // bytes that a folded result may always have
+constexpr int64_t kLarge = int64_t(1) << 40;
 
 class Folder : public ExprMutator {
 public:
@@ -56,7 +57,7 @@ private:
       const auto* t = n.as<TensorTypeNode>();
       auto shape = t && t->known ? constDims(t->shape) : std::nullopt;
       auto count = shape ? elementCount(*shape) : Result<int64_t>(0);
-      bytes += count ? t ? t->dtype.bytesFor(*count) : 0 : int64_t(1) << 40;
+      bytes += !count || *count > kLarge ? kLarge : t ? t->dtype.bytesFor(*count) : 0;
       return true;
     });
     return bytes > kSmall && bytes > 2 * inputBytes;
