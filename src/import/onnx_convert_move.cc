@@ -50,6 +50,7 @@ Result<Values> slice10(Node& n) {
     BEVEL_TRY(steps, n.ints(4));
   }
   if (steps.size() != starts.size()) return n.invalid("starts and steps have different lengths");
+  for (const Expr& s : steps) BEVEL_CHECK(n.check(ne(s, intImm(0)), "a step of zero"));
   Ints axes;
   for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
   if (n.has(3)) {
@@ -87,10 +88,18 @@ Result<Values> split(Node& n) {
   size_t parts = n.proto.outputs.size();
   Expr total = n.shape(0)[size_t(axis)];
   Array<Expr> sizes;
-  if (n.hasAttr("split"))
-    sizes = dims(n.attrInts("split"));
-  else if (n.has(1)) {
-    BEVEL_TRY(sizes, n.ints(1));
+  if (n.hasAttr("split") || n.has(1)) {
+    if (n.hasAttr("split")) {
+      sizes = dims(n.attrInts("split"));
+    } else {
+      BEVEL_TRY(sizes, n.ints(1));
+    }
+    Expr sum = intImm(0);
+    for (const Expr& s : sizes) {
+      BEVEL_CHECK(n.check(s >= intImm(0), "a size is negative"));
+      sum = sum + s;
+    }
+    BEVEL_CHECK(n.check(eq(sum, total), "the sizes do not add up to the axis"));
   } else {
     int64_t count = n.attrInt("num_outputs", int64_t(parts));
     if (count < 1 || count > 65536 || parts == 0) return n.invalid("num_outputs is out of range");
@@ -104,13 +113,6 @@ Result<Values> split(Node& n) {
     }
   }
   if (sizes.size() < parts) return n.invalid(fmt::format("{} sizes for {} outputs", sizes.size(), parts));
-  Expr sum = intImm(0);
-  for (const Expr& s : sizes) {
-    if (auto c = asConst(s); c && *c < 0) return n.invalid("a size is negative");
-    sum = sum + s;
-  }
-  if (asConst(sum) && asConst(total) && *asConst(sum) != *asConst(total))
-    return n.invalid("the sizes do not add up to the axis");
   return splitBy(n, axis, sizes);
 }
 
@@ -214,12 +216,14 @@ Result<Values> range(Node& n) {
   BEVEL_CHECK(n.require(3));
   Expr count;
   if (n.dtype(0).isFloat()) {
+    if (n.scalar(2) == 0.0) return n.invalid("a step of zero");
     BEVEL_TRY(count, floatCount(n));
   } else {
     BEVEL_TRY(Array<Expr> start, n.ints(0));
     BEVEL_TRY(Array<Expr> limit, n.ints(1));
     BEVEL_TRY(Array<Expr> step, n.ints(2));
     if (start.size() != 1 || limit.size() != 1 || step.size() != 1) return n.invalid("scalars are expected");
+    BEVEL_CHECK(n.check(ne(step[0], intImm(0)), "a step of zero"));
     auto s = asConst(step[0]);
     if (!s) { // ceil((limit - start) / step), in either direction
       Expr up = floordiv(limit[0] - start[0] + step[0] - 1, max(step[0], intImm(1)));
@@ -229,8 +233,7 @@ Result<Values> range(Node& n) {
       n.builder().matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(named));
       count = named[0];
       s = 1;
-    } else if (*s == 0)
-      return n.invalid("a step of zero");
+    }
     if (!count) {
       Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
       int64_t size = *s > 0 ? *s : -*s;
