@@ -189,6 +189,19 @@ Type withoutVars(const Type& type) {
   return eraseVars(type, [](const Var&) { return false; });
 }
 
+// What a scan output has gathered so far, with the extents of the next trip behind its first axis. Before the
+// first trip it is empty, of extents that mean nothing.
+Result<GraphExpr> sizedAs(Node& n, const GraphExpr& gathered, const Array<Expr>& next) {
+  Array<Expr> shape = shapeOfExpr(gathered);
+  if (shape.size() != next.size()) return n.invalid("a scan output has another rank than it declares");
+  for (size_t d = 1; d < next.size(); ++d) {
+    Expr fits = logicalOr(eq(shape[0], intImm(0)), eq(shape[d], next[d]));
+    BEVEL_CHECK(n.check(fits, "the trips give scan outputs of different shapes"));
+    shape.set(d, next[d]);
+  }
+  return reshapeTo(n, gathered, shape);
+}
+
 // Results of one trip as the new state: trip + 1, condition, carried, accumulated, captured.
 Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
   Node& n = f.n;
@@ -217,7 +230,8 @@ Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
     }
     for (size_t k = 0; k < f.scans; ++k) {
       BEVEL_TRY(GraphExpr e, withLeadingAxis(n, (*out)[1 + f.carried + k]));
-      BEVEL_TRY(e, n.emit("concat", {s[first + f.carried + k], e}, {{"axis", intImm(0)}}));
+      BEVEL_TRY(GraphExpr before, sizedAs(n, s[first + f.carried + k], shapeOfExpr(e)));
+      BEVEL_TRY(e, n.emit("concat", {before, e}, {{"axis", intImm(0)}}));
       state.push_back(e);
     }
     for (size_t k = 0; k < f.captures.size(); ++k) state.push_back(s[at + k]);
