@@ -318,6 +318,8 @@ Result<Values> dynamicQuantize(Node& n) {
   BEVEL_TRY(high, binaryOp(n, "maximum", high, zero));
   BEVEL_TRY(GraphExpr span, binaryOp(n, "subtract", high, low));
   BEVEL_TRY(GraphExpr scale, binaryOp(n, "divide", span, Node::scalarConstant(kFloat32, 255)));
+  BEVEL_TRY(GraphExpr flat, binaryOp(n, "equal", span, zero)); // all zeros: scale 1, as onnxruntime
+  BEVEL_TRY(scale, n.emit("where", {flat, Node::scalarConstant(kFloat32, 1), scale}));
   BEVEL_TRY(GraphExpr start, unaryOp(n, "negative", low));
   BEVEL_TRY(GraphExpr point, binaryOp(n, "divide", start, scale));
   GraphExpr top = Node::scalarConstant(kFloat32, 255);

@@ -10,6 +10,8 @@
 #include "select/passes.h"
 #include "select/patterns.h"
 
+#include <cmath>
+
 namespace bevel {
 namespace {
 
@@ -24,6 +26,12 @@ bool lossless(DType from, DType to) {
   if (from.isUInt()) return to.isInteger() && to.bits > from.bits;
   if (from.isInt()) return to.isInt() && to.bits > from.bits;
   return false;
+}
+
+GraphExpr scalarConstant(DType dtype, double value) {
+  auto t = TensorObject::zeros(dtype, {});
+  t->setDouble(0, value);
+  return make<const ConstantNode>(Tensor(t));
 }
 
 // The axes of a permute_dims call, non-negative; empty when they are malformed.
@@ -93,13 +101,41 @@ private:
     return nullptr;
   }
 
+  // x + 0 is 0 where x is -0: what adds nothing to a float is -0, and what takes nothing away is 0.
   GraphExpr neutral(const GraphCallNode& c, const std::string& op, const Type& type) {
-    double unit = op == "multiply" || op == "divide" ? 1 : 0;
-    auto right = scalarOf(c.args[1]), left = scalarOf(c.args[0]);
-    if (right && *right == unit && isType(c.args[0], type)) return c.args[0];
+    bool scales = op == "multiply" || op == "divide", real = tensor(c.args[0])->dtype.isFloat();
+    auto isUnit = [&](const std::optional<double>& s) {
+      return s && *s == (scales ? 1 : 0) && (scales || !real || std::signbit(*s) == (op == "add"));
+    };
+    if (isUnit(scalarOf(c.args[1])) && isType(c.args[0], type)) return c.args[0];
     bool swaps = op == "add" || op == "multiply";
-    if (swaps && left && *left == unit && isType(c.args[1], type)) return c.args[1];
+    if (swaps && isUnit(scalarOf(c.args[0])) && isType(c.args[1], type)) return c.args[1];
     return nullptr;
+  }
+
+  // NaN, or not below +0, for certain: squares, their sums and means.
+  bool notNegative(const GraphExpr& e, int depth = 8) const {
+    if (auto s = scalarOf(e)) return !std::signbit(*s);
+    GraphExpr v = lookup(e);
+    const auto* c = v.as<GraphCallNode>();
+    if (!c || depth == 0 || c->args.empty()) return false;
+    const std::string& op = c->opName();
+    if (op == "abs" || op == "exp") return true;
+    if (op == "multiply" && c->args[0] == c->args[1]) return true;
+    if (op == "power") return scalarOf(c->args[1]) == 2;
+    bool passes = op == "mean" || op == "sum" || op == "astype" || op == "reshape",
+         joins = op == "add" || op == "multiply";
+    return (passes || joins) && notNegative(c->args[0], depth - 1) &&
+           (passes || notNegative(c->args[1], depth - 1));
+  }
+
+  // x ^ 0.5; unlike sqrt it is 0 at -0 and infinite at -inf.
+  GraphExpr squareRoot(const GraphExpr& x) {
+    if (notNegative(x)) return opCall("sqrt", {x});
+    DType t = tensor(x)->dtype;
+    GraphExpr root = opCall("sqrt", {opCall("add", {x, scalarConstant(t, 0)})});
+    return opCall("where",
+                  {opCall("equal", {x, scalarConstant(t, -INFINITY)}), scalarConstant(t, INFINITY), root});
   }
 
   GraphExpr power(const GraphCallNode& c, const Type& type) {
@@ -110,9 +146,9 @@ private:
     if (*exponent == 2) return opCall("multiply", {x, x});
     if (!tensor(x)->dtype.isFloat()) return nullptr;
     if (*exponent == 3) return opCall("multiply", {opCall("multiply", {x, x}), x});
-    if (*exponent == 0.5) return opCall("sqrt", {x});
+    if (*exponent == 0.5) return squareRoot(x);
     if (*exponent == -1) return opCall("reciprocal", {x});
-    if (*exponent == -0.5) return opCall("reciprocal", {opCall("sqrt", {x})});
+    if (*exponent == -0.5) return opCall("reciprocal", {squareRoot(x)});
     return nullptr;
   }
 

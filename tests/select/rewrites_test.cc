@@ -10,13 +10,29 @@ TEST(SimplifyGraph, NeutralElementsAndPowers) {
   GraphVar x = g.input("x", dims({2, 3}));
   g.begin();
   GraphExpr y = g.op("multiply", {x, scalarConstant(1)});
-  y = g.op("add", {scalarConstant(0), y});
+  y = g.op("add", {scalarConstant(-0.0), y});
   y = g.op("divide", {g.op("subtract", {y, scalarConstant(0)}), scalarConstant(1)});
   std::vector<GraphExpr> results = {y};
-  for (double p : {1.0, 2.0, 3.0, 0.5, -1.0, -0.5}) results.push_back(g.op("power", {x, scalarConstant(p)}));
+  GraphExpr squares = g.op("multiply", {x, x});
+  for (double p : {1.0, 2.0, 3.0, 0.5, -1.0, -0.5})
+    results.push_back(g.op("power", {squares, scalarConstant(p)}));
   Module after = checkPass(simplifyGraph, g.end(Array<GraphExpr>(results)), {values.tensor({2, 3}, 0.5, 2)});
   for (const char* gone : {"add", "divide", "subtract", "power"})
     EXPECT_EQ(countCalls(after, gone), 0) << gone;
+}
+
+// -0 + 0 is 0, and x ^ 0.5 is 0 at -0 and infinite at -inf where a square root is not.
+TEST(SimplifyGraph, SpecialValuesStay) {
+  Graph g;
+  GraphVar x = g.input("x", dims({6}));
+  g.begin();
+  GraphExpr sum = g.op("add", {x, scalarConstant(0)}), rest = g.op("subtract", {x, scalarConstant(-0.0)});
+  GraphExpr root = g.op("power", {x, scalarConstant(0.5)}),
+            inverse = g.op("power", {x, scalarConstant(-0.5)});
+  Tensor special = TensorObject::of(kFloat32, {6}, std::vector<double>{-0.0, 0, -INFINITY, INFINITY, 4, -4});
+  Module after = checkPass(simplifyGraph, g.end({sum, rest, root, inverse}), {special}, 0);
+  EXPECT_EQ(countCalls(after, "subtract"), 1);
+  EXPECT_EQ(countCalls(after, "power"), 0);
 }
 
 TEST(SimplifyGraph, KeepsWhatBroadcastsOrIsAnotherExponent) {
