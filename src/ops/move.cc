@@ -3,6 +3,8 @@
 
 #include "arith/dims.h"
 
+#include <algorithm>
+
 namespace bevel::ops {
 
 namespace {
@@ -68,13 +70,17 @@ struct Slice {
   Expr begin, step, extent;
 };
 
+// A longer step than any dimension takes one element, as kLongStep does, and would overflow.
+constexpr int64_t kLongStep = int64_t(1) << 40;
+
 Expr clampExpr(Analyzer& an, const Expr& e, const Expr& lo, const Expr& hi) {
   if (an.prove(e >= lo) && an.prove(e <= hi)) return e;
   return an.simplify(max(min(e, hi), lo));
 }
 
 // The same with a step that only the run knows: its sign chooses the limits. A step of zero gives nothing.
-Slice sliceByStep(Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& step) {
+Slice sliceByStep(Analyzer& an, const Expr& dim, const Expr& begin, const Expr& end, const Expr& given) {
+  Expr step = max(min(given, intImm(kLongStep)), intImm(-kLongStep));
   Expr zero = intImm(0), forward = step > zero;
   Expr low = select(forward, zero, intImm(-1)), high = select(forward, dim, dim - 1);
   auto bound = [&](const Expr& e) { return max(min(select(e < zero, e + dim, e), high), low); };
@@ -91,37 +97,35 @@ Result<Slice> sliceOf(const OpCall& call, Analyzer& an, const Expr& dim, const E
   auto cs = asConst(step);
   if (!cs) return sliceByStep(an, dim, begin, end, step);
   if (*cs == 0) return call.invalid("a step of zero");
+  int64_t stride = std::clamp(*cs, -kLongStep, kLongStep);
   auto fromEnd = [&](const Expr& e) -> Expr {
     if (auto c = asConst(e)) {
       // Exporters write such numbers for "to the end"; a dimension that only the run knows is taken to be
       // smaller.
       constexpr int64_t kFar = 1000000000;
       if (*c >= kFar && !asConst(dim)) return dim;
-      if (*c < -(int64_t(1) << 40)) return intImm(-1); // before any start; clamped below
+      if (*c < -kLongStep) return intImm(-1); // before any start; clamped below
       return *c < 0 ? an.simplify(dim + e) : e;
     }
     if (an.prove(e >= intImm(0))) return e;
     return select(e < intImm(0), e + dim, e);
   };
-  bool far = asConst(end) && *asConst(end) < -(int64_t(1) << 40);
+  bool far = asConst(end) && *asConst(end) < -kLongStep;
   Expr b = fromEnd(begin), e = fromEnd(end), zero = intImm(0);
   Slice s;
-  s.step = step;
-  if (*cs > 0) {
+  s.step = intImm(stride);
+  if (stride > 0) {
     s.begin = clampExpr(an, b, zero, dim);
     e = clampExpr(an, e, zero, dim);
     Expr n = an.simplify(e - s.begin);
-    if (*cs > 1) n = an.simplify(floordiv(n + intImm(*cs - 1), step));
+    if (stride > 1) n = an.simplify(floordiv(n + intImm(stride - 1), s.step));
     s.extent = an.prove(n >= zero) ? n : an.simplify(max(n, zero));
   } else {
     Expr last = an.simplify(dim - 1);
     s.begin = clampExpr(an, b, intImm(-1), last);
     e = far ? intImm(-1) : clampExpr(an, e, intImm(-1), last);
-    int64_t size = *cs == INT64_MIN ? INT64_MAX : -*cs;
     Expr n = an.simplify(s.begin - e);
-    if (size > 1)
-      n = an.simplify(floordiv(n + intImm(std::min<int64_t>(size, int64_t(1) << 40) - 1),
-                               intImm(std::min<int64_t>(size, int64_t(1) << 40))));
+    if (stride < -1) n = an.simplify(floordiv(n + intImm(-stride - 1), intImm(-stride)));
     s.extent = an.prove(n >= zero) ? n : an.simplify(max(n, zero));
   }
   return s;
