@@ -7,21 +7,42 @@ namespace bevel::onnx {
 
 namespace {
 
-Result<Values> topkOf(Node& n, const Array<Expr>& k) {
-  if (k.size() != 1) return n.invalid("k must be a scalar");
-  BEVEL_TRY(GraphExpr both,
-            n.emit("topk", {n.x(0), Node::shapeArg(k)},
-                   {{"axis", intImm(n.attrInt("axis", -1))}, {"largest", intImm(n.attrInt("largest", 1))}}));
-  return n.fields(both);
+// A kernel takes a pass over the axis for each of the k elements; beyond this many, sorting is faster.
+constexpr int64_t kMaxPasses = 32;
+
+Result<Values> topkOf(Node& n, const Value& count) {
+  BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", -1), n.rank(0)));
+  std::vector<std::pair<std::string, NodeRef>> attrs = {{"axis", intImm(axis)},
+                                                        {"largest", intImm(n.attrInt("largest", 1))}};
+  Expr k;
+  if (count->known) {
+    if (count->ints.size() != 1) return n.invalid("k must be a scalar");
+    k = count->ints[0];
+    BEVEL_CHECK(n.check(logicalAnd(k >= intImm(0), k <= n.shape(0)[size_t(axis)]), "k is out of range"));
+    if (auto c = asConst(k); c && *c <= kMaxPasses) {
+      BEVEL_TRY(GraphExpr both, n.emit("topk", {n.x(0), Node::shapeArg({k})}, dict(std::move(attrs))));
+      return n.fields(both);
+    }
+  }
+  BEVEL_TRY(GraphExpr number, n.importer.materialise(count));
+  BEVEL_TRY(GraphExpr both, n.emit("topk_large", {n.x(0), number}, dict(std::move(attrs))));
+  BEVEL_TRY(Values out, n.fields(both));
+  for (Value& v : out) {
+    const auto* t = v->type.as<TensorTypeNode>();
+    if (!k || !t->known) continue;
+    Array<Expr> shape = t->shape;
+    shape.set(size_t(axis), k);
+    v = n.value(n.builder().matchCast(v->expr, make<const TensorTypeNode>(t->dtype, shape)));
+  }
+  return out;
 }
 Result<Values> topk1(Node& n) {
   BEVEL_CHECK(n.require(1));
-  return topkOf(n, dims({n.attrInt("k", 0)}));
+  return topkOf(n, knownInts({intImm(n.attrInt("k", 0))}, {}));
 }
 Result<Values> topk10(Node& n) {
   BEVEL_CHECK(n.require(2));
-  BEVEL_TRY(Array<Expr> k, n.ints(1));
-  return topkOf(n, k);
+  return topkOf(n, n.in(1));
 }
 
 // The count is computed first and read into a shape; then the positions are written.

@@ -24,6 +24,18 @@ Result<Type> topkInfer(const OpCall& call, InferContext& context) {
       make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
 }
 
+// k is a value of the run, so it is only known behind the call.
+Result<Type> topkLargeInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger())
+    return call.unsupported("is not defined on " + call.dtype(0).str());
+  if (!call.dtype(1).isInteger()) return call.invalid("k must be an integer");
+  Array<Expr> shape = call.shape(0);
+  shape.set(size_t(axis), context.unknownDim("k"));
+  return Type(
+      make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
+}
+
 // (v, i) comes before (w, k): a better value, or the same at a smaller index. NaN is larger than all.
 Expr before(bool largest, const Expr& v, const Expr& i, const Expr& w, const Expr& k) {
   Expr better = largest ? v > w : v < w, same = eq(v, w);
@@ -220,6 +232,13 @@ void register_selection(OpRegistry& r) {
        .eval = topkEval,
        .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0",
                  "float32[9]:special shape(9)", "float32[3] shape(0)"}});
+  r.add({.name = "topk_large",
+         .doc = "topk by sorting: for a k that is large, or that only the run knows. ONNX TopK.",
+         .inputs = {"x", "k"},
+         .attrs = {intAttr("axis", -1), intAttr("largest", 1)},
+         .infer = topkLargeInfer,
+         .packed = "bevel.topk",
+         .dataDependent = true});
   r.add({.name = "nonzero",
          .doc = "Positions of the elements that are not zero, in order: [rank, count]; their count is given. "
                 "ONNX NonZero.",
