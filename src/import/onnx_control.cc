@@ -212,7 +212,9 @@ Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
   inner.values[f.body.inputs[1].name] = n.value(s[2]);
   for (size_t k = 0; k < f.carried; ++k) inner.values[f.body.inputs[2 + k].name] = n.value(s[first + k]);
   Scope* outer = n.importer.enter(&inner);
+  GraphExpr outerTrip = std::exchange(n.importer.trip, s[0]);
   auto out = n.importer.importBody(f.body, inner);
+  n.importer.trip = outerTrip;
   Array<GraphExpr> state;
   Status status = out ? Status{} : Status(fail(out.error()));
   auto make1 = [&]() -> Result<GraphExpr> {

@@ -1,4 +1,5 @@
-// Random numbers: from the node's seed, or from its name, so that every run of a model draws the same.
+// Random numbers: from the node's seed, or from its name and those of the calls around it, and from the trip of a
+// loop. Every run of a model draws the same.
 #include "base/hash.h"
 #include "import/onnx_helpers.h"
 
@@ -8,16 +9,27 @@ namespace bevel::onnx {
 
 namespace {
 
-int64_t seedOf(Node& n) {
+int64_t seedOf(Node& n, const Origin& origin) {
   const AttributeProto* given = n.attr("seed");
-  if (!given) return int64_t(hashText(n.name, 1) & 0xffffffff);
-  return given->type == AttrType::kInt ? given->i : int64_t(std::llround(double(given->f)));
+  if (given) return given->type == AttrType::kInt ? given->i : int64_t(std::llround(double(given->f)));
+  uint64_t hash = 1;
+  for (const std::string& name : origin->nodes) hash = hashText(name, hash);
+  return int64_t(hash & 0xffffffff);
 }
 
-/// [0, 1) in float32; `stream` tells draws of one node apart.
-Result<GraphExpr> uniform(Node& n, const Array<Expr>& shape, int64_t stream = 0) {
-  return n.emit("random.uniform", {Node::shapeArg(shape)},
-                {{"seed", intImm((seedOf(n) + stream * 0x51ed27) & 0xffffffff)}});
+/// Draws of [0, 1) in float32, `count` of them that have nothing to do with each other.
+Result<std::vector<GraphExpr>> uniform(Node& n, const Array<Expr>& shape, int64_t count = 1) {
+  Origin origin = n.importer.originOf(n.name);
+  int64_t seed = seedOf(n, origin) + n.importer.countDraw(origin) * 0x2545f5;
+  std::vector<GraphExpr> out;
+  for (int64_t stream = 0; stream < count; ++stream) {
+    Array<GraphExpr> args = {Node::shapeArg(shape)};
+    if (n.importer.trip) args.push_back(n.importer.trip);
+    BEVEL_TRY(GraphExpr e,
+              n.emit("random.uniform", args, {{"seed", intImm((seed + stream * 0x51ed27) & 0xffffffff)}}));
+    out.push_back(e);
+  }
+  return out;
 }
 
 Result<DType> typeOf(Node& n, DType otherwise) {
@@ -36,16 +48,16 @@ Result<Values> scaled(Node& n, GraphExpr e, double factor, double offset, DType 
 
 Result<Values> uniformOver(Node& n, const Array<Expr>& shape, DType otherwise) {
   BEVEL_TRY(DType t, typeOf(n, otherwise));
-  BEVEL_TRY(GraphExpr u, uniform(n, shape));
+  BEVEL_TRY(std::vector<GraphExpr> u, uniform(n, shape));
   double low = n.attrFloat("low", 0);
-  return scaled(n, u, n.attrFloat("high", 1) - low, low, t);
+  return scaled(n, u[0], n.attrFloat("high", 1) - low, low, t);
 }
 
 // sqrt(-2 ln(1 - u)) cos(2 pi v)
 Result<Values> normalOver(Node& n, const Array<Expr>& shape, DType otherwise) {
   BEVEL_TRY(DType t, typeOf(n, otherwise));
-  BEVEL_TRY(GraphExpr u, uniform(n, shape));
-  BEVEL_TRY(GraphExpr v, uniform(n, shape, 1));
+  BEVEL_TRY(std::vector<GraphExpr> draws, uniform(n, shape, 2));
+  GraphExpr u = draws[0], v = draws[1];
   BEVEL_TRY(u, binaryOp(n, "subtract", Node::scalarConstant(kFloat32, 1), u));
   BEVEL_TRY(u, unaryOp(n, "log", u));
   BEVEL_TRY(u, binaryOp(n, "multiply", u, Node::scalarConstant(kFloat32, -2)));
@@ -76,9 +88,9 @@ Result<Values> bernoulli(Node& n) {
   BEVEL_CHECK(n.require(1));
   auto t = n.hasAttr("dtype") ? dtypeOf(int32_t(n.attrInt("dtype", 0))) : n.dtype(0);
   if (!t) return n.unsupported("the type of the result");
-  BEVEL_TRY(GraphExpr u, uniform(n, n.shape(0)));
+  BEVEL_TRY(std::vector<GraphExpr> u, uniform(n, n.shape(0)));
   BEVEL_TRY(GraphExpr p, n.castTo(n.x(0), kFloat32));
-  BEVEL_TRY(GraphExpr hit, binaryOp(n, "less", u, p));
+  BEVEL_TRY(GraphExpr hit, binaryOp(n, "less", u[0], p));
   BEVEL_TRY(hit, n.castTo(hit, *t));
   return Values{n.value(hit)};
 }
@@ -98,10 +110,10 @@ Result<Values> dropout(Node& n) {
     BEVEL_TRY(all, n.castTo(all, maskType));
     return Values{n.in(0), n.value(all)};
   }
-  BEVEL_TRY(GraphExpr u, uniform(n, n.shape(0)));
+  BEVEL_TRY(std::vector<GraphExpr> u, uniform(n, n.shape(0)));
   GraphExpr r = n.has(1) ? n.x(1) : Node::scalarConstant(kFloat32, *ratio);
   BEVEL_TRY(r, n.castTo(r, kFloat32));
-  BEVEL_TRY(GraphExpr mask, binaryOp(n, "greater_equal", u, r));
+  BEVEL_TRY(GraphExpr mask, binaryOp(n, "greater_equal", u[0], r));
   BEVEL_TRY(GraphExpr kept, binaryOp(n, "subtract", Node::scalarConstant(kFloat32, 1), r));
   BEVEL_TRY(GraphExpr y, n.castTo(x, kFloat32));
   BEVEL_TRY(y, binaryOp(n, "divide", y, kept));

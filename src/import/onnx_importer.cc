@@ -32,6 +32,10 @@ Origin Importer::originOf(const std::string& node) const {
   return Origin(origin);
 }
 
+int64_t Importer::countDraw(const Origin& origin) {
+  return draws_[origin->nodes]++;
+}
+
 Value Importer::lookup(const std::string& name, const Scope& scope) const {
   for (const Scope* s = &scope; s; s = s->parent)
     if (auto it = s->values.find(name); it != s->values.end()) return it->second;

@@ -54,6 +54,10 @@ public:
   /// A type as declared in the file.
   Result<Type> declaredType(const ValueInfo& info);
   Origin originOf(const std::string& node) const;
+  /// How often a node of this origin was converted before: trips of unrolled loops.
+  int64_t countDraw(const Origin& origin);
+  /// The trip of the loop whose body is converted, a scalar; null outside of loops of the run.
+  GraphExpr trip;
 
 private:
   friend class Node;
@@ -84,6 +88,7 @@ private:
   std::unordered_map<std::string, const FunctionProto*> functions_;
   std::vector<Error> errors_;
   std::vector<std::unique_ptr<Scope>> splitScopes_;
+  std::map<std::vector<std::string>, int64_t> draws_; // by origin
   int64_t nodes_ = 0;
   int depth_ = 0;
   bool maySplit_ = false, splitRequested_ = false;

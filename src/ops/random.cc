@@ -7,6 +7,8 @@ namespace bevel::ops {
 namespace {
 
 Result<Type> uniformInfer(const OpCall& call, InferContext&) {
+  if (call.has(1) && (call.rank(1) != 0 || call.dtype(1) != kInt64))
+    return call.invalid("the draw must be an int64 scalar");
   DType t = call.dtypeAttr("dtype");
   if (!t.isFloat() || t.bits < 16) return call.unsupported("gives 16, 32 and 64-bit floats");
   return tensorOf(t, call.values(0));
@@ -32,7 +34,7 @@ uint32_t mixHost(uint32_t x) {
 }
 
 // 24 bits of the mix as a fraction: exact in fp32.
-Result<TeTensors> uniformCompute(const OpCall& call, const TeTensors&) {
+Result<TeTensors> uniformCompute(const OpCall& call, const TeTensors& in) {
   DType t = call.dtypeAttr("dtype");
   const Array<Expr>& shape = call.values(0);
   uint32_t seed = mixHost(uint32_t(call.i("seed")) + kGolden);
@@ -40,15 +42,19 @@ Result<TeTensors> uniformCompute(const OpCall& call, const TeTensors&) {
   return TeTensors{te::compute(shape, "random", [&](const Array<Var>& i) {
     Expr at = intImm(0);
     for (size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + Expr(i[d]);
-    Expr bits = shifted(mix(binary(BinaryOp::kBitXor, castTo(DType::UInt(32), at), word(seed))), 8);
+    Expr start = word(seed);
+    if (call.has(1))
+      start = mix(binary(BinaryOp::kBitXor, start, castTo(DType::UInt(32), in[1]({})) * word(kGolden)));
+    Expr bits = shifted(mix(binary(BinaryOp::kBitXor, castTo(DType::UInt(32), at), start)), 8);
     Expr unit = castTo(kFloat32, bits) * constantFloat(kFloat32, 0x1p-24);
     return castTo(t, unit * constantFloat(kFloat32, span) + constantFloat(kFloat32, low));
   })};
 }
 
-Result<HostTensors> uniformEval(const OpCall& call, const HostTensors&) {
+Result<HostTensors> uniformEval(const OpCall& call, const HostTensors& in) {
   auto y = TensorObject::zeros(call.dtypeAttr("dtype"), *call.constValues(0));
   uint32_t seed = mixHost(uint32_t(call.i("seed")) + kGolden);
+  if (call.has(1)) seed = mixHost(seed ^ uint32_t(in[1]->asInt(0)) * kGolden);
   double low = call.f("low"), span = call.f("high") - low;
   for (int64_t i = 0; i < y->size(); ++i)
     y->setDouble(i, double(mixHost(uint32_t(i) ^ seed) >> 8) * 0x1p-24 * span + low);
@@ -60,14 +66,15 @@ Result<HostTensors> uniformEval(const OpCall& call, const HostTensors&) {
 void register_random(OpRegistry& r) {
   r.add(
       {.name = "random.uniform",
-       .doc = "Pseudo-random values in [low, high), the same for the same seed and position. ONNX "
-              "RandomUniform.",
-       .inputs = {{"shape", InputKind::kShape}},
+       .doc =
+           "Pseudo-random values in [low, high), the same for the same seed, draw (of a loop: the trip) and "
+           "position. ONNX\nRandomUniform.",
+       .inputs = {{"shape", InputKind::kShape}, {"draw", InputKind::kOptional}},
        .attrs = {dtypeAttr("dtype", kFloat32), floatAttr("low", 0), floatAttr("high", 1), intAttr("seed", 0)},
        .infer = uniformInfer,
        .compute = uniformCompute,
        .eval = uniformEval,
-       .tests = {"shape(3,5)", "shape(7) seed=9 low=-2.5 high=4.0"}});
+       .tests = {"shape(3,5)", "shape(4) int64[]:int9 seed=3", "shape(7) seed=9 low=-2.5 high=4.0"}});
 }
 
 } // namespace bevel::ops
