@@ -41,11 +41,6 @@ Result<OnnxModel> importOnnx(const std::string& path, const OnnxOptions& options
 Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner,
                              const std::string& folder, const OnnxOptions& options = {});
 
-/// ONNX test data: a TensorProto file, or the tensors of a SequenceProto (a model's inputs and outputs).
-Result<Tensor> readOnnxTensor(const std::string& path);
-/// Serialises a tensor as TensorProto (raw data).
-std::string writeOnnxTensor(const TensorObject& tensor, const std::string& name);
-
 /// Operators that import, for documentation: "domain/Name" → the versions at which their meaning changes.
 std::vector<std::pair<std::string, std::vector<int>>> onnxOperators();
 

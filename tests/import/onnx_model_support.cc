@@ -2,6 +2,7 @@
 #include "import/onnx_model_support.h"
 
 #include "import/onnx_proto.h"
+#include "import/onnx_tensor.h"
 #include "import/protozero_checked.h"
 
 #include <algorithm>
@@ -84,6 +85,19 @@ OnnxAttr intsAttribute(std::string name, std::vector<int64_t> v) {
   return {std::move(name), OnnxAttr::kInts, 0, 0, "", std::move(v), {}};
 }
 
+// A tensor as TensorProto, raw data.
+static std::string tensorBytes(const TensorObject& tensor, const std::string& name) {
+  std::string out;
+  Writer w(out);
+  w.add_packed_int64(1, tensor.shape.begin(), tensor.shape.end());
+  w.add_int32(2, onnx::dataTypeOf(tensor.dtype));
+  for (const std::string& s : tensor.strings) w.add_bytes(6, s);
+  w.add_string(8, name);
+  if (!tensor.dtype.isString())
+    w.add_bytes(9, reinterpret_cast<const char*>(tensor.bytes()), size_t(tensor.byteSize()));
+  return out;
+}
+
 std::string serialize(const OnnxGraph& graph, int64_t opset, const std::vector<OnnxFunction>& functions) {
   std::string out;
   Writer model(out);
@@ -92,7 +106,7 @@ std::string serialize(const OnnxGraph& graph, int64_t opset, const std::vector<O
     Writer g(model, 7);
     for (const OnnxNode& n : graph.nodes) writeNode(g, 1, n);
     g.add_string(2, "graph");
-    for (const auto& [name, value] : graph.initializers) g.add_message(5, writeOnnxTensor(*value, name));
+    for (const auto& [name, value] : graph.initializers) g.add_message(5, tensorBytes(*value, name));
     for (const auto& [name, dims] : graph.inputs) writeInput(g, name, dims);
     for (const std::string& o : graph.outputs) {
       Writer info(g, 12);
