@@ -2,6 +2,7 @@
 #include "graph/shape_util.h"
 
 #include "arith/analyzer.h"
+#include "ir/printer.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -83,8 +84,10 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
     auto ce = asConst(expected), ca = asConst(actual[i]);
     if (ce && ca && *ce != *ca)
       return fail(ErrorCode::kInvalid, fmt::format("dimension {}: {} expected, {} given", i, *ce, *ca));
+    if (!(ce && ca) && !same(expected, actual[i]) && analyzer.prove(ne(expected, actual[i])))
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("dimension {}: {} expected, {} given", i, print(expected), print(actual[i])));
   }
-  (void)analyzer;
   return {};
 }
 
