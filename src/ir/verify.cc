@@ -34,7 +34,8 @@ void Verifier::error(const RefBase& node, std::string message, std::string hint)
   if (node.object()) {
     e.nodes.push_back(Ref<const Object>(node.object()));
     const auto* n = static_cast<const Node*>(node.object());
-    if (n->origin) e.file = n->origin->file, e.span = n->origin->span;
+    const Origin& place = n->origin ? n->origin : place_;
+    if (place) e.file = place->file, e.span = place->span;
   }
   if (!function_.empty()) e.notes.push_back("in function '" + function_ + "'");
   e.hint = std::move(hint);
@@ -71,9 +72,11 @@ void Verifier::scalars(const NodeRef& node) {
 
 void Verifier::function(const NodeRef& f, const std::string& name) {
   function_ = name;
-  visible_.clear(), ever_.clear(), order_.clear(), blocks_.clear(), ranges_.clear(), loopLevel_.clear();
+  visible_.clear(), ever_.clear(), order_.clear(), blocks_.clear(), ranges_.clear(), forms_.clear(),
+      loopLevel_.clear();
   level_ = isolation_ = conditional_ = 0;
   inDataflow_ = false;
+  place_ = f->origin;
   if (auto* p = f.as<PrimFuncNode>())
     primFunc(*p);
   else if (auto* g = f.as<FunctionNode>())

@@ -9,7 +9,7 @@
 namespace bevel {
 
 /// Checks a module or a function (see docs/ir.md, "Well-formed IR"): types of operands, scopes (each use lies
-/// under its definition), unique loop variables, block names and buffers, index counts, constant indices
+/// under its definition), unique loop variables, block names and buffers, index counts, affine indices
 /// within constant shapes, axis counts; in graphs single assignment, dataflow variables that stay in their
 /// block, calls that fit their callee, and types on every variable. The first fault is returned, with the
 /// node at fault in `nodes`.

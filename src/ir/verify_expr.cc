@@ -3,8 +3,6 @@
 #include "ir/structural.h"
 #include "ir/verify_impl.h"
 
-#include <algorithm>
-
 namespace bevel::detail {
 
 void Verifier::variable(const VarNode& v) {
@@ -24,13 +22,16 @@ void Verifier::condition(const Expr& e, const RefBase& parent, const char* what)
 
 void Verifier::binary(const BinaryNode& n) {
   NodeRef node(&n);
-  expr(n.a, node), expr(n.b, node);
+  bool logical = n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr;
+  expr(n.a, node);
+  conditional_ += logical;
+  expr(n.b, node);
+  conditional_ -= logical;
   if (!n.a || !n.b) return;
   DType t = n.a->dtype;
   if (t != n.b->dtype)
     return error(node, std::string("operands of '") + kBinaryNames[int(n.op)] +
                            "' have different types: " + t.str() + " and " + n.b->dtype.str());
-  bool logical = n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr;
   bool bits = n.op >= BinaryOp::kBitAnd;
   bool anyType =
       n.op == BinaryOp::kEq || n.op == BinaryOp::kNe || n.op == BinaryOp::kMin || n.op == BinaryOp::kMax;
@@ -50,13 +51,14 @@ void Verifier::call(const CallNode& n) {
     return error(node, std::string("T.") + info.name + " takes " + std::to_string(info.arity) +
                            " arguments, but has " + std::to_string(n.args.size()));
   bool choice = n.op == Intrin::kIfThenElse;
+  bool place = n.op == Intrin::kAddressOf; // may be the end of a buffer
   for (size_t i = 0; i < n.args.size(); ++i) {
     const NodeRef& arg = n.args[i];
     if (!arg) {
       error(node, "an argument is missing");
       continue;
     }
-    conditional_ += choice && i > 0;
+    conditional_ += (choice && i > 0) || place;
     if (arg.is<ExprNode>())
       expr(cast<ExprNode>(arg), node);
     else if (arg->kind == Kind::kBuffer)
@@ -65,62 +67,13 @@ void Verifier::call(const CallNode& n) {
       region(*r);
     else if (auto* g = arg.as<GlobalVarNode>(); g && module_ && !module_->find(g->name))
       error(node, "the module has no function '" + g->name + "'");
-    conditional_ -= choice && i > 0;
+    conditional_ -= (choice && i > 0) || place;
   }
   if (choice && n.args[0].is<ExprNode>() && n.args[1].is<ExprNode>() && n.args[2].is<ExprNode>()) {
     if (n.arg(0)->dtype != kBool)
       error(node, "the condition of T.if_then_else is a bool, not " + n.arg(0)->dtype.str());
     if (n.arg(1)->dtype != n.arg(2)->dtype || n.dtype != n.arg(1)->dtype)
       error(node, "the sides of T.if_then_else have different types");
-  }
-}
-
-std::optional<Verifier::Bounds> Verifier::bounds(const Expr& e) const {
-  if (auto c = asConst(e)) return Bounds{*c, *c};
-  if (auto it = ranges_.find(e.get()); it != ranges_.end()) return it->second;
-  if (auto* r = e.as<RampNode>()) {
-    auto base = bounds(r->base);
-    auto stride = asConst(r->stride);
-    int64_t span = 0, end = 0;
-    if (!base || !stride || __builtin_mul_overflow(*stride, int64_t(r->dtype.lanes - 1), &span))
-      return std::nullopt;
-    if (__builtin_add_overflow(span < 0 ? base->min : base->max, span, &end)) return std::nullopt;
-    return span < 0 ? Bounds{end, base->max} : Bounds{base->min, end};
-  }
-  auto* n = e.as<BinaryNode>();
-  if (!n || !n->a || !n->b) return std::nullopt;
-  auto a = bounds(n->a), b = bounds(n->b);
-  if (!a || !b) return std::nullopt;
-  Bounds r{};
-  switch (n->op) {
-  case BinaryOp::kAdd:
-    if (__builtin_add_overflow(a->min, b->min, &r.min) || __builtin_add_overflow(a->max, b->max, &r.max))
-      return std::nullopt;
-    return r;
-  case BinaryOp::kSub:
-    if (__builtin_sub_overflow(a->min, b->max, &r.min) || __builtin_sub_overflow(a->max, b->min, &r.max))
-      return std::nullopt;
-    return r;
-  case BinaryOp::kMul: {
-    int64_t p[4];
-    if (__builtin_mul_overflow(a->min, b->min, &p[0]) || __builtin_mul_overflow(a->min, b->max, &p[1]) ||
-        __builtin_mul_overflow(a->max, b->min, &p[2]) || __builtin_mul_overflow(a->max, b->max, &p[3]))
-      return std::nullopt;
-    return Bounds{*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
-  }
-  case BinaryOp::kFloorDiv:
-    if (b->min != b->max || b->min <= 0) return std::nullopt;
-    return Bounds{floorDivide(a->min, b->min), floorDivide(a->max, b->min)};
-  case BinaryOp::kFloorMod:
-    if (b->min != b->max || b->min <= 0) return std::nullopt;
-    if (a->min >= 0 && a->max < b->min) return a;
-    return Bounds{0, b->min - 1};
-  case BinaryOp::kMin:
-    return Bounds{std::min(a->min, b->min), std::min(a->max, b->max)};
-  case BinaryOp::kMax:
-    return Bounds{std::max(a->min, b->min), std::max(a->max, b->max)};
-  default:
-    return std::nullopt;
   }
 }
 
@@ -157,16 +110,7 @@ void Verifier::indices(const Buffer& b, const Array<Expr>& list, const RefBase& 
     if (!e) continue;
     if (!e->dtype.isInteger()) error(e, "an index is an integer, not " + e->dtype.str());
     if (e->dtype.isVector() && i + 1 != list.size()) error(e, "only the last index may be a vector");
-    auto size = asConst(b->shape[i]);
-    auto range = bounds(e);
-    if (conditional_ || !size || !range) continue;
-    if (range->min >= *size || range->max < 0) {
-      std::string text = range->min == range->max
-                             ? std::to_string(range->min)
-                             : std::to_string(range->min) + " to " + std::to_string(range->max);
-      error(e, "index " + text + " lies outside dimension " + std::to_string(i) + " of buffer '" + b->name +
-                   "', which has " + std::to_string(*size) + " elements");
-    }
+    indexInside(b, i, e, node);
   }
 }
 
@@ -279,7 +223,10 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
     return binary(*e.as<BinaryNode>());
   case Kind::kSelect: {
     auto& n = *e.as<SelectNode>();
-    expr(n.condition, e), expr(n.a, e), expr(n.b, e);
+    expr(n.condition, e);
+    ++conditional_;
+    expr(n.a, e), expr(n.b, e);
+    --conditional_;
     if (!n.condition || !n.a || !n.b) return;
     DType c = n.condition->dtype;
     if (!c.isBool() || (c.lanes != 1 && c.lanes != n.dtype.lanes))
@@ -304,6 +251,7 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
   case Kind::kLet: {
     auto& n = *e.as<LetNode>();
     expr(n.value, e);
+    setValue(n.var, n.value);
     size_t scope = mark();
     define(n.var, "the variable of a let");
     if (n.var && n.value && n.var->dtype != n.value->dtype)

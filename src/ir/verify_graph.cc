@@ -55,6 +55,7 @@ void Verifier::bindingBlock(const BindingBlockNode& b) {
 void Verifier::binding(const NodeRef& b, bool dataflow) {
   if (full()) return;
   if (!b) return error(b, "a binding is missing");
+  if (b->origin) place_ = b->origin;
   GraphVar var;
   if (auto* n = b.as<VarBindingNode>()) {
     value(n->value, b);

@@ -46,14 +46,12 @@ void Verifier::forLoop(const ForNode& n) {
   size_t scope = mark();
   define(n.var, ("loop variable '" + n.var->name + "'").c_str());
   loopLevel_[n.var.get()] = level_;
-  auto lo = bounds(n.min), extent = bounds(n.extent);
-  int64_t last = 0;
-  bool empty = extent && extent->max <= 0;
-  if (lo && extent && !empty && !__builtin_add_overflow(lo->max, extent->max - 1, &last))
-    ranges_[n.var.get()] = {lo->min, last};
-  conditional_ += empty;
+  auto extent = bounds(n.extent);
+  setLoopRange(n, extent);
+  bool mayBeEmpty = !extent || extent->min <= 0;
+  conditional_ += mayBeEmpty;
   stmt(n.body, node);
-  conditional_ -= empty;
+  conditional_ -= mayBeEmpty;
   leave(scope);
 }
 
@@ -88,6 +86,7 @@ void Verifier::realize(const BlockRealizeNode& n) {
     if (iter.var->dtype != n.values[i]->dtype)
       error(node, "axis '" + iter.var->name + "' is " + iter.var->dtype.str() + ", its value " +
                       n.values[i]->dtype.str());
+    setValue(iter.var, n.values[i]);
   }
   condition(n.predicate, node, "the condition of a block");
   bool guarded = n.predicate && !isConst(n.predicate, 1);
@@ -110,10 +109,6 @@ void Verifier::block(const BlockNode& b) {
     if (!i->domain->min || !i->domain->extent) continue;
     if (i->var->dtype != i->domain->extent->dtype || i->var->dtype != i->domain->min->dtype)
       error(node, "axis '" + i->var->name + "' and its domain have different types");
-    auto lo = bounds(i->domain->min), extent = bounds(i->domain->extent);
-    int64_t last = 0;
-    if (lo && extent && extent->max > 0 && !__builtin_add_overflow(lo->max, extent->max - 1, &last))
-      ranges_[i->var.get()] = {lo->min, last};
   }
   for (const IterVar& i : b.iters)
     if (i && i->var) define(i->var, ("axis '" + i->var->name + "'").c_str());
@@ -138,7 +133,9 @@ void Verifier::block(const BlockNode& b) {
   }
   for (const auto* list : {&b.reads, &b.writes})
     for (const BufferRegion& r : *list) r ? region(*r) : error(node, "a region is missing");
+  ++conditional_; // the first iteration of the reduction, if there is one
   if (b.init) stmt(b.init, node);
+  --conditional_;
   stmt(b.body, node);
   --level_;
   isolation_ = savedIsolation;
@@ -148,6 +145,18 @@ void Verifier::block(const BlockNode& b) {
 void Verifier::stmt(const Stmt& s, const RefBase& parent) {
   if (full()) return;
   if (!s) return error(parent, "a statement is missing");
+  Origin around = place_;
+  if (s->origin) place_ = s->origin;
+  statement(s);
+  place_ = std::move(around);
+}
+
+static bool mayReturn(const Stmt& s) {
+  const auto* c = s.as<EvaluateNode>()->value.as<CallNode>();
+  return c && (c->op == Intrin::kRet || c->op == Intrin::kThreadReturn);
+}
+
+void Verifier::statement(const Stmt& s) {
   size_t scope = mark();
   switch (s->kind) {
   case Kind::kStore:
@@ -183,13 +192,14 @@ void Verifier::stmt(const Stmt& s, const RefBase& parent) {
     if (n.var && n.value && n.var->dtype != n.value->dtype)
       error(s, "variable '" + n.var->name + "' is " + n.var->dtype.str() + ", its value " +
                    n.value->dtype.str());
-    if (n.value)
-      if (auto range = bounds(n.value)) ranges_[n.var.get()] = *range;
+    setValue(n.var, n.value);
     stmt(n.body, s);
     return leave(scope);
   }
   case Kind::kEvaluate:
-    return expr(s.as<EvaluateNode>()->value, s);
+    expr(s.as<EvaluateNode>()->value, s);
+    conditional_ += mayReturn(s); // what follows may not run
+    return;
   case Kind::kAlloc: {
     auto& n = *s.as<AllocNode>();
     if (n.buffer) bufferLayout(n.buffer, s);
@@ -213,6 +223,7 @@ void Verifier::stmt(const Stmt& s, const RefBase& parent) {
     return leave(scope);
   }
   case Kind::kAssert:
+    ++conditional_; // what follows runs only where it holds
     return condition(s.as<AssertNode>()->condition, s, "the condition of an assertion");
   case Kind::kBlockRealize:
     return realize(*s.as<BlockRealizeNode>());

@@ -90,6 +90,42 @@ TEST_F(VerifyProgram, Indices) {
   EXPECT_EQ(of(forLoop(i, intImm(0), put(i + 8, intImm(0)))), "") << "an empty loop";
 }
 
+TEST_F(VerifyProgram, IndicesThatSomeIterationTakesOutside) {
+  auto in = [&](const Expr& x) {
+    return of(forLoop(i, intImm(8), forLoop(j, intImm(4), put(x, intImm(0)))));
+  };
+  const char* end = " lies outside dimension 0 of buffer 'A', which has 8 elements";
+  auto reaches = [&](const char* n) { return std::string("index reaches ") + n + ", which" + end; };
+  EXPECT_EQ(in(i + 1), reaches("8"));
+  EXPECT_EQ(in(i - 1), reaches("-1"));
+  EXPECT_EQ(in(intImm(7) - i - j), reaches("-3"));
+  EXPECT_EQ(in(floordiv(i * 4 + j, intImm(2))), reaches("15"));
+  EXPECT_EQ(in(i + j - i * 2 + i + 5), reaches("8")) << "i cancels";
+  EXPECT_EQ(in(castTo(kInt64, i) + j * 0), "");
+  EXPECT_EQ(in(floordiv(i * 4 + j, intImm(4))), "");
+  EXPECT_EQ(in(floormod(i * 3, intImm(9))), "") << "0 to 8 lies around the values 0, 3, 6";
+  EXPECT_EQ(in(i - i), "");
+  EXPECT_EQ(of(forLoop(i, intImm(8),
+                       make<const ForNode>(j, Expr(i), intImm(3), ForKind::kSerial, put(j, intImm(0))))),
+            reaches("9"));
+}
+
+TEST_F(VerifyProgram, IndicesThatMayNeverBeTaken) {
+  auto loops = [&](const Expr& extent, const Stmt& body) {
+    return of(forLoop(i, intImm(8), forLoop(j, extent, body)));
+  };
+  EXPECT_EQ(loops(i, put(i + j, intImm(0))), "") << "a loop that may be empty";
+  EXPECT_EQ(of(seq({make<const AssertNode>(eq(load(a, {intImm(0), intImm(0)}), one), ""),
+                    put(intImm(9), intImm(0))})),
+            "")
+      << "after an assertion";
+  Expr beyond = load(a, {i + 1, intImm(0)});
+  EXPECT_EQ(of(forLoop(i, intImm(8), store(a, ifThenElse(Expr(i) < intImm(7), beyond, one), {i, intImm(0)}))),
+            "");
+  EXPECT_EQ(of(forLoop(i, intImm(8), store(a, select(Expr(i) < intImm(7), beyond, one), {i, intImm(0)}))),
+            "");
+}
+
 TEST_F(VerifyProgram, Blocks) {
   IterVar v = iter("v", intImm(8), IterType::kSpatial);
   auto block = make<BlockNode>("b");
