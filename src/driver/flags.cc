@@ -27,7 +27,7 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
   c.add_option("--compile-threads", f.compileThreads, "Threads that compile (default: one a processor)")
       ->group(group);
   c.add_option("--schedule", f.schedule,
-               "A file with a schedule trace, used in place of the default schedules")
+               "A file with a schedule script or trace, used in place of the default schedules")
       ->type_name("FILE")
       ->group(group);
   c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")

@@ -21,11 +21,11 @@ Result<Module> setFastMath(const Module& module) {
   return Module(out);
 }
 
-// A wrong trace is a refused input, whatever the schedule's own interface calls it.
+// A wrong script is a refused input, whatever the schedule's own interface calls it.
 Error inTrace(Error error, const std::string& path) {
   if (error.code == ErrorCode::kUsage) error.code = ErrorCode::kInvalid;
   if (error.file.empty()) error.file = path;
-  return error;
+  return withSource(std::move(error));
 }
 
 // Before the default schedules: programs that the trace schedules keep what it made.
@@ -114,12 +114,20 @@ std::vector<Pass> wanted(std::vector<Row> rows) {
 
 } // namespace
 
+Error withSource(Error error) {
+  auto text = error.span.line > 0 && !error.file.empty() ? readFile(error.file) : Result<std::string>("");
+  if (!text) return error;
+  size_t begin = 0;
+  for (int line = 1; line < error.span.line && begin < text->size(); ++line)
+    begin = std::min(text->find('\n', begin), text->size()) + 1;
+  if (begin < text->size()) error.source = text->substr(begin, text->find('\n', begin) - begin);
+  return error;
+}
+
 Result<Module> applyTraceFile(const Module& module, const std::string& path) {
   BEVEL_TRY(std::string text, readFile(path));
-  auto trace = Trace::parse(text, path);
-  if (!trace) return fail(inTrace(std::move(trace.error()), path));
   BEVEL_TRY(Schedule schedule, Schedule::create(module));
-  if (auto ok = trace->applyTo(schedule); !ok) return fail(inTrace(std::move(ok.error()), path));
+  if (auto ok = runScript(schedule, text, path); !ok) return fail(inTrace(std::move(ok.error()), path));
   return schedule.mod();
 }
 

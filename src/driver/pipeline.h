@@ -29,7 +29,10 @@ std::vector<Pass> compilePasses(PipelineContext& context);
 /// Those of them that schedule tensor programs, for programs that are run by themselves.
 std::vector<Pass> programPasses(PipelineContext& context);
 
-/// The module after the schedule that a trace file describes.
+/// The error with the line of its file that it is about.
+Error withSource(Error error);
+
+/// The module after the schedule of a script (a trace is one).
 Result<Module> applyTraceFile(const Module& module, const std::string& path);
 
 /// Passes that belong together, in the order in which a compile runs them, those included that the options
