@@ -1,11 +1,11 @@
 // See compile.h.
 #include "driver/compile.h"
 
-#include "arith/analyzer.h"
 #include "base/parallel.h"
 #include "base/stack.h"
 #include "codegen/cache.h"
-#include "graph/infer.h"
+#include "graph/infer_module.h"
+#include "graph/op.h"
 #include "import/onnx.h"
 #include "ir/constants.h"
 #include "ir/verify.h"
@@ -106,29 +106,9 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
   return out;
 }
 
-bool hasUntyped(const Module& module) {
-  bool found = false;
-  for (const GraphExpr& f : module->functions)
-    walk(f, [&](const NodeRef& n) {
-      const auto* b = n.as<VarBindingNode>();
-      found |= b && !b->var->type;
-      return !found && !n.is<PrimFuncNode>();
-    });
-  return found;
-}
-
-// A text module; what it leaves out about operators is looked up. Where that fails the first reason is the
-// error.
+// A text module with all types, verified.
 Result<Module> readText(const std::string& path) {
   ParseOptions options;
-  std::optional<Error> failure;
-  options.inferType = [&](const GraphExpr& value) -> Type {
-    Analyzer analyzer;
-    InferContext context(analyzer);
-    auto type = inferType(value, nullptr, context);
-    if (!type && !failure) failure = std::move(type.error()).at(value).in(path);
-    return type ? *type : Type();
-  };
   options.attributeAt = [](std::string_view name, size_t i) -> std::string {
     const Op* op = findOp(name);
     if (!op || i < op->inputs.size() || i - op->inputs.size() >= op->attrs.size()) return "";
@@ -136,8 +116,12 @@ Result<Module> readText(const std::string& path) {
     return variadic ? "" : op->attrs[i - op->inputs.size()].name;
   };
   BEVEL_TRY(Module module, readModule(path, std::move(options)));
-  if (failure && hasUntyped(module)) return fail(std::move(*failure));
-  return module;
+  auto typed = inferTypes(module);
+  Status ok = typed ? verify(*typed) : fail(std::move(typed.error()));
+  if (ok) return typed;
+  Error error = withSource(std::move(ok.error()));
+  if (error.file.empty()) error.file = path;
+  return fail(std::move(error));
 }
 
 } // namespace

@@ -24,9 +24,6 @@ struct ParseOptions {
   std::vector<std::pair<std::string, NodeRef>> captures;
   /// What `metadata["relax.expr.Constant"][i]` refers to (ir/constants.h reads them from a file).
   std::vector<Constant> constants;
-  /// The type of a call whose variable has no annotation, or null when unknown. The value's arguments have
-  /// their types.
-  std::function<Type(const GraphExpr&)> inferType;
   /// The attribute that the i-th positional argument of an operator is (counted over all arguments), or ""
   /// when it is a value. Without it only keyword attributes are read.
   std::function<std::string(std::string_view op, size_t i)> attributeAt;

@@ -344,7 +344,7 @@ Value Parser::subscript(Value base, const Token& where) {
     if (type && size_t(items[0].number) >= type->fields_.size())
       return failed(where, "index " + std::to_string(items[0].number) + " is outside a tuple of " +
                                std::to_string(type->fields_.size()));
-    return Value::of(make<const TupleGetNode>(cast<GraphExprNode>(base.node), items[0].number),
+    return Value::of(make<const TupleGetNode>(flatten(cast<GraphExprNode>(base.node)), items[0].number),
                      base.depth + 1);
   }
   return failed(where, describe(base) + " cannot be indexed");

@@ -20,9 +20,7 @@ void Parser::emit(SeqState& seq, NodeRef binding) {
 /// A call inside another expression gets a variable of its own.
 GraphExpr Parser::leaf(SeqState& seq, GraphExpr e, const char* name) {
   if (isLeaf(e)) return e;
-  Type type = e->type;
-  if (!type && options_.inferType) type = options_.inferType(e);
-  GraphVar v = make<const GraphVarNode>(name, type, seq.dataflow);
+  GraphVar v = make<const GraphVarNode>(name, e->type, seq.dataflow);
   emit(seq, make<const VarBindingNode>(v, e));
   return v;
 }
@@ -67,7 +65,6 @@ bool Parser::relaxBind(SeqState& seq, const Token& target, Value value,
   }
   GraphExpr e = cast<GraphExprNode>(value.node);
   if (!type) type = e->type;
-  if (!type && options_.inferType) type = options_.inferType(e);
   GraphVar v = make<const GraphVarNode>(name, type, dataflow);
   emit(seq, placed(make<VarBindingNode>(v, e), target));
   bind(name, Value::of(v));

@@ -45,6 +45,8 @@ def folder(tmp_path):
     (tmp_path / "bad.py").write_text(GRAPH.replace("R.add(x, b)", "R.add(x, c)"))
     (tmp_path / "unknown_op.py").write_text(GRAPH.replace("R.add(x, b)", "R.frobnicate(x, b)"))
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "outside.py").write_text(PROGRAM.replace("A[vi]", "A[vi + 1000000000]"))
+    (tmp_path / "wrong_type.py").write_text(GRAPH.replace("lv = ", 'lv: R.Tensor((n, 4), "float32") = '))
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\xff\xff\xff")
     (tmp_path / "bad.npy").write_bytes(b"no numbers")
     np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
@@ -140,6 +142,11 @@ REFUSED = [
     "inspect bad.onnx",
     "inspect bad.py",
     "explain unknown_op.py",
+    *[
+        f"{command} {file}"
+        for file in ["outside.py", "wrong_type.py"]
+        for command in ["run", "run --interpret", "compile -o m.so", "bench", "opt", "inspect", "explain"]
+    ],
 ]
 
 

@@ -1,0 +1,307 @@
+// See the header.
+//
+//   def main(x: R.Tensor((2, 3), "float32")):            def main(…) -> R.Tensor((2, 3), "float32"):
+//       y = cls.f(x)                              →          y: R.Tensor((2, 3), "float32") = cls.f(x)
+//       return y                                              return y
+//
+// Variables that get a type are new ones; what lies around them is copied, the rest of a function is shared.
+#include "graph/infer_module.h"
+
+#include "arith/analyzer.h"
+#include "graph/infer.h"
+#include "graph/shape_util.h"
+#include "ir/printer.h"
+
+#include <fmt/format.h>
+#include <unordered_set>
+
+namespace bevel {
+namespace {
+
+Error placed(Error error, const NodeRef& node) {
+  if (node->origin && error.span.line == 0) error.file = node->origin->file, error.span = node->origin->span;
+  return error;
+}
+
+// No value has both dimensions. Of two plain ones that are not equal one is a mistake; other expressions that are not
+// proved equal may be.
+bool contradicts(const Expr& a, const Expr& b, Analyzer& analyzer) {
+  if (provedEqual(analyzer, a, b)) return false;
+  auto plain = [](const Expr& e) { return e.is<VarNode>() || asConst(e); };
+  return (plain(a) && plain(b)) || analyzer.prove(ne(castTo(kInt64, a), castTo(kInt64, b)));
+}
+
+bool contradicts(const Array<Expr>& a, const Array<Expr>& b, Analyzer& analyzer) {
+  bool out = a.size() != b.size();
+  for (size_t i = 0; i < a.size() && !out; ++i) out = contradicts(a[i], b[i], analyzer);
+  return out;
+}
+
+// No value has both types.
+bool contradicts(const Type& a, const Type& b, Analyzer& analyzer) {
+  if (!a || !b || a.is<ObjectTypeNode>() || b.is<ObjectTypeNode>()) return false;
+  if (a->kind != b->kind) return true;
+  if (const auto* x = a.as<TensorTypeNode>()) {
+    const auto* y = b.as<TensorTypeNode>();
+    if (!x->dtype.isVoid() && !y->dtype.isVoid() && x->dtype != y->dtype) return true;
+    if (x->ndim >= 0 && y->ndim >= 0 && x->ndim != y->ndim) return true;
+    return x->known && y->known && contradicts(x->shape, y->shape, analyzer);
+  }
+  if (const auto* x = a.as<ShapeTypeNode>()) {
+    const auto* y = b.as<ShapeTypeNode>();
+    if (x->ndim >= 0 && y->ndim >= 0 && x->ndim != y->ndim) return true;
+    return x->known && y->known && contradicts(x->values, y->values, analyzer);
+  }
+  if (const auto* x = a.as<TupleTypeNode>()) {
+    const auto* y = b.as<TupleTypeNode>();
+    bool out = x->fields_.size() != y->fields_.size();
+    for (size_t i = 0; i < x->fields_.size() && !out; ++i)
+      out = contradicts(x->fields_[i], y->fields_[i], analyzer);
+    return out;
+  }
+  if (const auto* x = a.as<PrimTypeNode>()) return x->dtype != b.as<PrimTypeNode>()->dtype;
+  return false;
+}
+
+enum class State : uint8_t { kOpen, kRunning, kDone };
+
+struct ModuleTypes {
+  explicit ModuleTypes(const Module& m) : module(mutableCopy(m)), states(m->functions.size()) {}
+  Ref<ModuleNode> module;
+  std::vector<State> states;
+
+  Status function(size_t i);
+  Status needs(const GraphExpr& name, const NodeRef& at);
+};
+
+// The types of one function; those of functions inside it too.
+class FunctionTypes {
+public:
+  explicit FunctionTypes(ModuleTypes& all) : all_(all) {}
+
+  Result<Function> function(const Function& f, const std::string& name) {
+    for (const GraphVar& p : f->params) {
+      if (!p->type)
+        return fail(placed(Error(ErrorCode::kInvalid,
+                                 fmt::format("parameter '{}' of function '{}' has no type", p->name, name))
+                               .help(fmt::format("state it: {}: R.Tensor((n, m), \"float32\")", p->name)),
+                           f));
+      bindDims(p->type);
+    }
+    std::unordered_set<Var, RefHash> outer = dims_;
+    BEVEL_TRY(SeqExpr body, sequence(f->body));
+    Type type = eraseVars(body->type, [&](const Var& v) { return outer.count(v) > 0; });
+    if (f->result && contradicts(f->result, type, analyzer_))
+      return fail(placed(mismatch("function '" + name + "'", f->result, type), f));
+    if (body == f->body && f->result) return f;
+    auto copy = mutableCopy(f);
+    copy->body = body;
+    if (!copy->result) copy->result = type;
+    return Function(copy);
+  }
+
+private:
+  static Error mismatch(const std::string& what, const Type& stated, const Type& inferred) {
+    return Error(ErrorCode::kInvalid,
+                 fmt::format("{} is stated to be {}, but is {}", what, print(stated), print(inferred)))
+        .help("state the inferred type or none; R.match_cast checks a type at run time");
+  }
+
+  void bindDims(const Type& type) {
+    for (const Var& v : shapeVars(type))
+      if (dims_.insert(v).second && !type.is<ShapeTypeNode>()) analyzer_.bind(v, ConstBound{0, kPosInf});
+  }
+  Type visible(const Type& type) {
+    return eraseVars(type, [&](const Var& v) { return dims_.count(v) > 0; });
+  }
+
+  Result<SeqExpr> sequence(const SeqExpr& s) {
+    Array<BindingBlock> blocks;
+    for (const BindingBlock& block : s->blocks) {
+      Array<NodeRef> bindings;
+      for (const NodeRef& b : block->bindings) {
+        BEVEL_TRY(NodeRef next, b.is<VarBindingNode>() ? binding(cast<VarBindingNode>(b))
+                                                       : matchCast(cast<MatchCastNode>(b)));
+        bindings.push_back(std::move(next));
+      }
+      if (bindings == block->bindings) {
+        blocks.push_back(block);
+        continue;
+      }
+      auto copy = mutableCopy(block);
+      copy->bindings = std::move(bindings);
+      blocks.push_back(BindingBlock(copy));
+    }
+    BEVEL_TRY(GraphExpr body, renamed(s->body));
+    InferContext context(analyzer_);
+    BEVEL_TRY(Type type, inferType(body, all_.module.get(), context));
+    if (blocks == s->blocks && body == s->body && s->type) return s;
+    auto copy = make<SeqExprNode>(blocks, body);
+    copy->type = type;
+    copy->origin = s->origin;
+    return SeqExpr(copy);
+  }
+
+  Result<NodeRef> binding(const VarBinding& b) {
+    auto value = renamed(b->value);
+    if (!value) return fail(placed(std::move(value.error()), b));
+    BEVEL_TRY(Type type, typeOf(*value, b));
+    const Type& stated = b->var->type;
+    if (stated && contradicts(stated, type, analyzer_))
+      return fail(placed(mismatch("variable '" + b->var->name + "'", stated, type), b));
+    if (stated && *value == b->value) return NodeRef(b);
+    auto copy = mutableCopy(b);
+    copy->value = *value;
+    if (!stated)
+      copy->var = variables_[b->var] = make<const GraphVarNode>(b->var->name, type, b->var->dataflow);
+    return NodeRef(copy);
+  }
+
+  Result<NodeRef> matchCast(const MatchCast& b) {
+    BEVEL_TRY(GraphExpr value, renamed(b->value));
+    bindDims(b->pattern);
+    if (b->var->type && contradicts(b->var->type, b->pattern, analyzer_))
+      return fail(placed(mismatch("variable '" + b->var->name + "'", b->var->type, b->pattern), b));
+    if (value == b->value) return NodeRef(b);
+    auto copy = mutableCopy(b);
+    copy->value = std::move(value);
+    return NodeRef(copy);
+  }
+
+  // The type of a bound value; what its variable states (or nothing) where that is all there is to know.
+  Result<Type> typeOf(const GraphExpr& value, const VarBinding& b) {
+    const auto* call = value.as<GraphCallNode>();
+    if (const auto* g = call ? call->op.as<GlobalVarNode>() : nullptr) {
+      // Memory is explicit: programs are called with their results among the arguments.
+      if (all_.module->find(g->name).is<PrimFuncNode>() && b->var->type) return b->var->type;
+    }
+    InferContext context(analyzer_);
+    auto type = inferType(value, all_.module.get(), context);
+    if (type) return visible(*type);
+    if (type.error().code == ErrorCode::kUnsupported && b->var->type) return b->var->type;
+    return fail(placed(std::move(type.error()).at(value), b));
+  }
+
+  Result<GraphExpr> renamed(const GraphExpr& e) {
+    switch (e->kind) {
+    case Kind::kGraphVar: {
+      auto it = variables_.find(cast<GraphVarNode>(e));
+      return it == variables_.end() ? e : GraphExpr(it->second);
+    }
+    case Kind::kGraphCall:
+      return call(cast<GraphCallNode>(e));
+    case Kind::kTuple: {
+      BEVEL_TRY(Array<GraphExpr> items, renamed(e.as<TupleNode>()->items));
+      return items == e.as<TupleNode>()->items ? e : GraphExpr(make<const TupleNode>(items));
+    }
+    case Kind::kTupleGet: {
+      const auto* get = e.as<TupleGetNode>();
+      BEVEL_TRY(GraphExpr tuple, renamed(get->tuple));
+      return tuple == get->tuple ? e : GraphExpr(make<const TupleGetNode>(tuple, get->index));
+    }
+    case Kind::kGraphIf:
+      return branches(cast<GraphIfNode>(e));
+    case Kind::kFunction: {
+      FunctionTypes inside(*this);
+      BEVEL_TRY(Function f, inside.function(cast<FunctionNode>(e), "inside another"));
+      return GraphExpr(f);
+    }
+    default:
+      return e;
+    }
+  }
+
+  Result<Array<GraphExpr>> renamed(const Array<GraphExpr>& list) {
+    Array<GraphExpr> out;
+    for (const GraphExpr& e : list) {
+      BEVEL_TRY(GraphExpr next, renamed(e));
+      out.push_back(std::move(next));
+    }
+    return out;
+  }
+
+  Result<GraphExpr> call(const GraphCall& c) {
+    BEVEL_TRY(Array<GraphExpr> args, renamed(c->args));
+    BEVEL_TRY(GraphExpr op, renamed(c->op));
+    BEVEL_CHECK(all_.needs(op, c));
+    for (const GraphExpr& a : args) BEVEL_CHECK(all_.needs(a, c));
+    // A variable that is a tuple of tensors: only its type tells it from a tensor.
+    const auto* tensors = args.size() > 1 && !c->typeArgs.empty() ? args[1].as<TupleNode>() : nullptr;
+    if (tensors && tensors->items.size() == 1 && tensors->items[0]->type.is<TupleTypeNode>())
+      args.set(1, tensors->items[0]);
+    if (args == c->args && op == c->op) return GraphExpr(c);
+    auto copy = mutableCopy(c);
+    copy->args = std::move(args);
+    copy->op = std::move(op);
+    return GraphExpr(copy);
+  }
+
+  Result<GraphExpr> branches(const GraphIf& e) {
+    BEVEL_TRY(GraphExpr condition, renamed(e->condition));
+    SeqExpr parts[2];
+    Type types[2];
+    for (int k = 0; k < 2; ++k) {
+      std::unordered_set<Var, RefHash> outer = dims_;
+      BEVEL_TRY(parts[k], sequence(k == 0 ? e->thenBranch : e->elseBranch));
+      dims_ = std::move(outer);
+      types[k] = visible(parts[k]->type);
+    }
+    BEVEL_TRY(Type joined, joinTypes(types[0], types[1], analyzer_));
+    if (e->type && contradicts(e->type, joined, analyzer_))
+      return fail(placed(mismatch("the value of a branch", e->type, joined), e));
+    if (e->type && condition == e->condition && parts[0] == e->thenBranch && parts[1] == e->elseBranch)
+      return GraphExpr(e);
+    auto copy = mutableCopy(e);
+    copy->condition = std::move(condition);
+    copy->thenBranch = std::move(parts[0]), copy->elseBranch = std::move(parts[1]);
+    if (!copy->type) copy->type = joined;
+    return GraphExpr(copy);
+  }
+
+  ModuleTypes& all_;
+  Analyzer analyzer_;
+  std::unordered_set<Var, RefHash> dims_; // bound so far
+  std::unordered_map<GraphVar, GraphVar, RefHash> variables_;
+
+  FunctionTypes(const FunctionTypes& outer)
+      : all_(outer.all_), dims_(outer.dims_), variables_(outer.variables_) {}
+};
+
+Status ModuleTypes::function(size_t i) {
+  if (states[i] != State::kOpen || !module->functions[i].is<FunctionNode>()) return {};
+  states[i] = State::kRunning;
+  auto f = cast<FunctionNode>(module->functions[i]);
+  FunctionTypes types(*this);
+  BEVEL_TRY(Function typed, types.function(f, module->names[i]->name));
+  if (typed != f) module->functions.set(i, typed);
+  states[i] = State::kDone;
+  return {};
+}
+
+// The type of a function that is named is known, or becomes so.
+Status ModuleTypes::needs(const GraphExpr& name, const NodeRef& at) {
+  const auto* g = name.as<GlobalVarNode>();
+  GraphExpr callee = g ? module->find(g->name) : nullptr;
+  const auto* f = callee.as<FunctionNode>();
+  if (!f || f->result) return {};
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (!(module->functions[i] == callee)) continue;
+    if (states[i] != State::kRunning) return function(i);
+    return fail(
+        placed(Error(ErrorCode::kInvalid,
+                     fmt::format("function '{}' calls itself: its result type cannot be inferred", g->name))
+                   .help(fmt::format("state it: def {}(…) -> R.Tensor((n, m), \"float32\")", g->name)),
+               at));
+  }
+  return {};
+}
+
+} // namespace
+
+Result<Module> inferTypes(const Module& module) {
+  ModuleTypes all(module);
+  for (size_t i = 0; i < module->functions.size(); ++i) BEVEL_CHECK(all.function(i));
+  return all.module->functions == module->functions ? module : Module(all.module);
+}
+
+} // namespace bevel
