@@ -185,7 +185,10 @@ private:
     const Token& t = next();
     if (t.kind == Token::Kind::kFloat) {
       double v = 0;
-      std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
+      const char* end = t.text.data() + t.text.size();
+      auto [stop, failed] = std::from_chars(t.text.data(), end, v);
+      if (failed == std::errc::result_out_of_range) return fail(error("the number does not fit float64", t));
+      if (failed != std::errc() || stop != end) return fail(error("'" + t.text + "' is not a number", t));
       return StepValue::ofFloat(negative ? -v : v);
     }
     std::string digits = (negative ? "-" : "") + t.text;

@@ -236,7 +236,7 @@ Result<NodeRef> valueNode(const StepValue& v) {
   case StepValue::Kind::kBool:
     return NodeRef(boolImm(v.integer != 0));
   case StepValue::Kind::kFloat:
-    return NodeRef(constantFloat(DType::Float(32), v.number));
+    return NodeRef(constantFloat(DType::Float(64), v.number));
   case StepValue::Kind::kString:
     return str(v.text);
   case StepValue::Kind::kList: {

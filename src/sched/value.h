@@ -72,7 +72,7 @@ struct AnyArg {
   AnyArg(int64_t v) : node(intImm(v)) {}
   AnyArg(int v) : AnyArg(int64_t(v)) {}
   AnyArg(bool v) : node(boolImm(v)) {}
-  AnyArg(double v) : node(constantFloat(DType::Float(32), v)) {}
+  AnyArg(double v) : node(constantFloat(DType::Float(64), v)) {}
   AnyArg(const char* s) : node(str(s)) {}
   AnyArg(std::string s) : node(str(std::move(s))) {}
   bool isNone() const { return !node && !rv; }

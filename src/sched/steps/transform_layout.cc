@@ -5,6 +5,8 @@
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
 
 namespace bevel::steps {
 
@@ -80,6 +82,26 @@ static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
   return {};
 }
 
+/// The pad value as an element of the buffer, which must hold it.
+static Result<Expr> padConstant(const AnyArg& value, DType dtype) {
+  const auto* i = value.node.as<IntImmNode>();
+  const auto* f = value.node.as<FloatImmNode>();
+  if (!i && !f) return fail(ErrorCode::kUsage, "the pad value must be a number");
+  double number = f ? f->value : double(i->value);
+  Expr made;
+  if (dtype.isFloat())
+    made = constantFloat(dtype, number);
+  else if (bool whole = i || (std::abs(number) < 9.2e18 && number == std::floor(number)); whole)
+    made = constant(dtype, i ? i->value : int64_t(number));
+  const auto* asInt = made.as<IntImmNode>();
+  const auto* asFloat = made.as<FloatImmNode>();
+  bool wide = dtype.isUInt() && dtype.bits == 64; // every int64 that is not negative
+  bool fits = asInt ? asInt->value >= minValue(dtype) && (wide || asInt->value <= maxValue(dtype))
+                    : asFloat && std::isfinite(asFloat->value) == std::isfinite(number);
+  if (!fits) return fail(ErrorCode::kUsage, fmt::format("the pad value {} is no {}", number, dtype.str()));
+  return made;
+}
+
 static bool hasPadding(const LayoutPlan& plan) {
   return plan.padValue && !isConst(plan.inverse.padding, 0);
 }
@@ -124,13 +146,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   changed->shape = shape;
   plan.changed = Buffer(changed);
   if (!s.padValue.isNone()) {
-    if (s.padValue.rv) return fail(ErrorCode::kUsage, "the pad value must be a number");
-    if (auto* i = s.padValue.node.as<IntImmNode>())
-      plan.padValue = constant(buffer->dtype, i->value);
-    else if (auto* f = s.padValue.node.as<FloatImmNode>())
-      plan.padValue = constantFloat(buffer->dtype, f->value);
-    else
-      return fail(ErrorCode::kUsage, "the pad value must be a number");
+    BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
     BEVEL_CHECK(planWriter(sch, path, plan));
   }
   return plan;
