@@ -86,6 +86,10 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   }
   bool hasInferred = false;
   DType dtype = loop->var->dtype;
+  if (product >
+      maxValue(dtype) - std::max<int64_t>(extent.value_or(0) - 1, 0)) // with a tail, what the loops cover
+    return illegal("the factors give " + std::to_string(product) + " iterations, which does not fit " +
+                   dtype.str() + ", the type of loop " + loop->var->name);
   for (int64_t f : factors) {
     hasInferred |= f < 0;
     if (f >= 0)
