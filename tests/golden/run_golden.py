@@ -12,7 +12,8 @@
     ...
 
 $INPUT is the path of the first input, $DIR the folder with all inputs (calls run there), $ROOT the repository. In
-what is compared, the paths are written back as these names. `./dev golden --update [FILTER]` rewrites outputs and errors.
+what is compared, the paths are written back as these names. A printed module must be read back as the same text.
+`./dev golden --update [FILTER]` rewrites outputs and errors.
 
 The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md.
 """
@@ -31,6 +32,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+MODULE = "from tvm.script import ir as I"  # how a printed module begins
 PAGES = ["ops", "passes", "steps"]  # `bevel docs PAGE` is docs/PAGE.md
 SECTION = re.compile(r"^# (input|run|output|error)(?: (\S+))?$")
 
@@ -83,10 +85,23 @@ def execute(sections, tool):
                 errors="replace",
             )
             output.append(hide(result.stdout))
+            if (
+                result.stdout.startswith(MODULE) and "metadata[" not in result.stdout
+            ):  # its constants lie elsewhere
+                read_again(result.stdout, tool, folder)
             if result.returncode != 0:
                 error = f"exit {result.returncode}\n{hide(result.stderr)}".strip("\n")
                 break
         return "\n".join(part for part in output if part), error
+
+
+def read_again(text, tool, folder):
+    """What the tool prints as a module it reads, verifies and prints again as the same text."""
+    path = pathlib.Path(folder) / "printed.py"
+    path.write_text(text)
+    again = subprocess.run([str(tool), "opt", str(path)], capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == text
 
 
 def expected(sections):

@@ -62,6 +62,12 @@ std::string storeRoundTrip(DType dtype, const Expr& value, std::vector<Var> scal
   return roundTripFault(programOf(store(b, value, {intImm(0)}), {b}, std::move(scalars)));
 }
 
+TEST(RoundTrip, ParametersOfOneName) {
+  Var n = var("n");
+  Buffer a = buffer("A", kFloat32, {n}), b = buffer("A", kFloat32, {n});
+  EXPECT_EQ(roundTripFault(programOf(store(a, load(b, {intImm(0)}), {intImm(0)}), {a, b})), "");
+}
+
 TEST(RoundTrip, FloatConstants) {
   DType types[] = {DType::Float(16),
                    kFloat32,
