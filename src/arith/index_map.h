@@ -11,8 +11,8 @@
 namespace bevel {
 
 class IndexMap;
-/// An inverse whose source may be padded: `predicate` (over the inverse's initial indices) is true on
-/// padding.
+/// An inverse whose source may be padded: `padding` (over the inverse's initial indices) is true where there
+/// is no element.
 struct PaddedInverse;
 
 class IndexMap {
