@@ -184,8 +184,8 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
   return {};
 }
 
-Status runProgram(const Module& module, const std::string& name, const RunFlags& f,
-                  const BuildOptions& options) {
+Status runProgram(const Module& module, const std::string& name, const RunFlags& f, BuildOptions options) {
+  options.optimize &= !f.interpret; // the reference is the text as written
   BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
   BEVEL_TRY(auto tensors, programTensors(program, {f.inputDir, f.inputs, f.random, options.dims}));
   if (f.interpret) {
@@ -247,7 +247,8 @@ void addRun(CLI::App& app, Command& command) {
       ->check(CLI::Range(0, 1024));
   c->add_option("--function", flags->function, "Function of a text module to run (default: main)")
       ->type_name("NAME");
-  c->add_flag("--interpret", flags->interpret, "Run a tensor program by the reference interpreter");
+  c->add_flag("--interpret", flags->interpret,
+              "Run a tensor program by the reference interpreter: as written, or as --schedule makes it");
   c->add_flag("--json", flags->json, "Show the outputs, all of their values, as one JSON object");
   addBuildFlags(*c, flags->build);
   c->callback([flags, &command] {

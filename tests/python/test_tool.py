@@ -222,3 +222,28 @@ def test_library_in_a_c_program(bevel, root, tmp_path):
     got = np.array([float(line) for line in result.stdout.split()], np.float32).reshape(2, 5)
     x = (np.arange(18, dtype=np.float32) / np.float32(17)).reshape(2, 9)
     np.testing.assert_allclose(got, np.maximum(x @ weight + 1, 0), atol=1e-5)
+
+
+def test_interpreter_runs_the_text_as_written(bevel, tmp_path):
+    """Rounded sums tell the order: the default schedule of this program swaps the two loops of the sum."""
+    (tmp_path / "sum.py").write_text("""
+@T.prim_func
+def main(A: T.Buffer((8, 3, 5), "float32"), W: T.Buffer((5, 3, 32), "float32"), C: T.Buffer((8, 32), "float32")):
+    for i, j, k0, k1 in T.grid(8, 32, 5, 3):
+        with T.sblock("C"):
+            vi, vj, v0, v1 = T.axis.remap("SSRR", [i, j, k0, k1])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, v1, v0] * W[v0, v1, vj]
+""")
+    random = np.random.default_rng(0)
+    a = random.standard_normal((8, 3, 5), np.float32)
+    w = random.standard_normal((5, 3, 32), np.float32)
+    np.save(tmp_path / "input_0.npy", a)
+    np.save(tmp_path / "input_1.npy", w)
+    expected = np.zeros((8, 32), np.float32)
+    for k0 in range(5):
+        for k1 in range(3):
+            expected += a[:, k1, k0, None] * w[k0, k1]
+    bevel("run", "sum.py", "--interpret", "--input-dir", ".", "--output-dir", "out", cwd=tmp_path)
+    assert np.array_equal(np.load(tmp_path / "out" / "output_2.npy"), expected)
