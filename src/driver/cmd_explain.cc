@@ -125,7 +125,8 @@ Status run(const ExplainFlags& f) {
   json out = {{"calls", callsOf(compiled.module)}, {"layouts", layoutsOf(compiled.layouts)}};
   json schedules = json::array();
   for (const ScheduleReport& s : compiled.schedules)
-    schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}});
+    if (compiled.module->find(s.name)) // not what ran while compiling, nor views
+      schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}});
   out["schedules"] = schedules;
   out["arena"] = arenaOf(compiled.module);
   if (f.json)

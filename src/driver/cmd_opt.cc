@@ -17,6 +17,7 @@ namespace {
 struct OptFlags {
   BuildFlags build;
   std::string file, passes, output, stopAfter, function, expect;
+  std::vector<std::string> disabled;
   bool list = false, verifyEach = false, printChanged = false, json = false;
 };
 
@@ -74,7 +75,8 @@ Status optimise(const OptFlags& f) {
     BEVEL_TRY(module, applyTraceFile(module, f.build.schedule));
   }
   PassOptions run;
-  run.verifyEach = f.verifyEach;
+  run.verifyEach = run.roundTripEach = f.verifyEach;
+  run.disabled = f.disabled;
   run.printChanged = f.printChanged;
   run.stopAfter = f.stopAfter;
   run.dumpDir = f.build.dumpDir;
@@ -124,7 +126,11 @@ void addOpt(CLI::App& app, Command& command) {
        "or exit code 3 and where they first differ")
       ->type_name("FILE");
   c->add_option("--stop-after", flags->stopAfter, "Leave out what comes after this pass")->type_name("PASS");
-  c->add_flag("--verify-each", flags->verifyEach, "Check the module after every pass");
+  c->add_option("--disable", flags->disabled, "Leave out these passes of the list")
+      ->type_name("A,B,…")
+      ->delimiter(',');
+  c->add_flag("--verify-each", flags->verifyEach,
+              "Check the module after every pass: its rules, and that its text reads back as the same");
   c->add_flag("--print-changed", flags->printChanged,
               "Print the module after every pass that changed it, to standard error");
   c->add_flag("--list", flags->list, "List the passes, in the order in which a compile runs them");
