@@ -142,33 +142,12 @@ static Status reshape(Call& call) {
   return call.result(std::move(view));
 }
 
-/// vm.view(tensor, byte_offset, dtype, dims…)
-static Status view(Call& call) {
-  Tensor* tensor;
-  Dims dims;
-  int64_t offset;
-  bevel_dtype dtype;
-  BEVEL_RT_TRY(call.checkCount(3, kMaxArgs));
-  BEVEL_RT_TRY(call.tensor(0, &tensor));
-  BEVEL_RT_TRY(call.integer(1, &offset));
-  BEVEL_RT_TRY(readDtype(call, 2, &dtype));
-  BEVEL_RT_TRY(dims.read(call, 3));
-  int64_t bytes = numBytes(dtype, dims.rank, dims.values), have = tensor->bytes();
-  if (isString(dtype) || tensor->isText() || !tensor->compact || offset < 0 || bytes < 0 || have < offset ||
-      bytes > have - offset)
-    return fail(BEVEL_ERROR_REFUSED, "vm.view: the part lies outside of %s",
-                describeTensor(tensor->dl).c_str());
-  uint64_t start = uint64_t(tensor->data<char>() - static_cast<char*>(tensor->storage->data));
-  return call.result(Tensor::view(tensor->storage, start + uint64_t(offset), dtype, dims.rank, dims.values));
-}
-
 std::span<const BuiltinEntry> memoryBuiltins() {
   static const BuiltinEntry kTable[] = {
       {"vm.alloc_storage", allocStorage},
       {"vm.alloc_tensor", allocTensor},
       {"vm.alloc_output", allocOutput},
       {"vm.reshape", reshape},
-      {"vm.view", view},
   };
   return kTable;
 }

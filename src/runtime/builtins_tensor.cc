@@ -86,43 +86,6 @@ static Status makeShape(Call& call) {
   return intsResult(call, values.data(), int64_t(values.size()));
 }
 
-template <class T> static void store(Tensor& tensor, const Value& value) {
-  *tensor.data<T>() = value.kind() == BEVEL_FLOAT ? T(value.raw().v.f) : T(value.raw().v.i);
-}
-
-/// vm.scalar(value, dtype)
-static Status scalar(Call& call) {
-  BEVEL_RT_TRY(call.checkCount(2));
-  Value value = call.value(0);
-  int64_t word;
-  BEVEL_RT_TRY(call.integer(1, &word));
-  if (value.kind() != BEVEL_INT && value.kind() != BEVEL_FLOAT)
-    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: no number");
-  Ref<Tensor> tensor;
-  bevel_dtype dtype = unpackDtype(uint32_t(word));
-  bool integer = dtype.code == BEVEL_INT_CODE || dtype.code == BEVEL_UINT_CODE;
-  if (value.kind() == BEVEL_FLOAT && dtype.code != BEVEL_FLOAT_CODE)
-    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: a float for %s", dtypeName(dtype).c_str());
-  BEVEL_RT_TRY(freshTensor(call, dtype, 0, nullptr, &tensor));
-  if (dtype == kFloat32)
-    store<float>(*tensor, value);
-  else if (dtype == kFloat64)
-    store<double>(*tensor, value);
-  else if (dtype == kBool)
-    *tensor->data<uint8_t>() = value.raw().v.i != 0;
-  else if (integer && dtype.bits == 8)
-    store<int8_t>(*tensor, value);
-  else if (integer && dtype.bits == 16)
-    store<int16_t>(*tensor, value);
-  else if (integer && dtype.bits == 32)
-    store<int32_t>(*tensor, value);
-  else if (integer && dtype.bits == 64)
-    store<int64_t>(*tensor, value);
-  else
-    return fail(BEVEL_ERROR_REFUSED, "vm.scalar: no scalars of %s", dtypeName(dtype).c_str());
-  return call.result(std::move(tensor));
-}
-
 /// vm.load_slots(tensor, first, count)
 static Status loadSlots(Call& call) {
   Tensor* tensor;
@@ -142,97 +105,12 @@ static Status loadSlots(Call& call) {
   return BEVEL_OK;
 }
 
-/// vm.dim(tensor, axis)
-static Status dim(Call& call) {
-  Tensor* tensor;
-  int64_t axis;
-  BEVEL_RT_TRY(call.checkCount(2));
-  BEVEL_RT_TRY(call.tensor(0, &tensor));
-  BEVEL_RT_TRY(call.integer(1, &axis));
-  if (axis < 0) axis += tensor->dl.ndim;
-  if (axis < 0 || axis >= tensor->dl.ndim) return fail(BEVEL_ERROR_REFUSED, "vm.dim: no such axis");
-  return call.result(Value::ofInt(tensor->dl.shape[axis]));
-}
-
-/// vm.copy(tensor): memory of its own at each call, as values that live on need it
-static Status copy(Call& call) {
-  Tensor* tensor;
-  BEVEL_RT_TRY(call.checkCount(1));
-  BEVEL_RT_TRY(call.tensor(0, &tensor));
-  auto source = Ref<Tensor>::share(tensor); // the destination may be what holds it
-  Ref<Tensor> fresh;
-  BEVEL_RT_TRY(freshTensor(call, source->dl.dtype, source->dl.ndim, source->dl.shape, &fresh));
-  BEVEL_RT_TRY(copyInto(*source, *fresh));
-  return call.result(std::move(fresh));
-}
-
-/// vm.copy_to(source, destination)
-static Status copyTo(Call& call) {
-  Tensor *from, *to;
-  BEVEL_RT_TRY(call.checkCount(2));
-  BEVEL_RT_TRY(call.tensor(0, &from));
-  if (call.args[1].kind == BEVEL_ARG_CONST) return fail(BEVEL_ERROR_REFUSED, "vm.copy_to: into a constant");
-  BEVEL_RT_TRY(call.tensor(1, &to));
-  auto reshaped = Tensor::reshape(*from, to->dl.ndim, to->dl.shape);
-  if (!reshaped) return lastStatus();
-  return copyInto(*reshaped, *to);
-}
-
-static Status stackItem(Tensor& item, Tensor& result, int64_t i) {
-  bool same = item.dl.dtype == result.dl.dtype && item.dl.ndim == result.dl.ndim - 1 && item.compact;
-  for (int32_t d = 0; same && d < item.dl.ndim; ++d) same = item.dl.shape[d] == result.dl.shape[d + 1];
-  if (!same)
-    return fail(BEVEL_ERROR_REFUSED, "vm.stack: %s does not fit into %s", describeTensor(item.dl).c_str(),
-                describeTensor(result.dl).c_str());
-  int64_t count = item.elements(), bytes = item.bytes();
-  if (item.isText())
-    for (int64_t k = 0; k < count; ++k) result.text(i * count + k) = item.text(k);
-  else if (bytes)
-    memcpy(result.data<char>() + i * bytes, item.dl.data, size_t(bytes));
-  return BEVEL_OK;
-}
-
-/// vm.stack(list, dtype, dims…)
-static Status stack(Call& call) {
-  List* list;
-  int64_t word;
-  std::vector<int64_t> shape;
-  BEVEL_RT_TRY(call.checkCount(2, 66));
-  BEVEL_RT_TRY(call.list(0, &list));
-  BEVEL_RT_TRY(call.integer(1, &word));
-  BEVEL_RT_TRY(call.integers(2, &shape));
-  auto keep = Ref<List>::share(list);
-  bevel_dtype dtype = unpackDtype(uint32_t(word));
-  if (!list->items.empty()) {
-    Tensor* first = list->items[0].tensor();
-    if (!first) return fail(BEVEL_ERROR_REFUSED, "vm.stack: a list of other things than tensors");
-    shape.assign(first->dl.shape, first->dl.shape + first->dl.ndim);
-    dtype = first->dl.dtype;
-  }
-  if (dtype.bits % 8)
-    return fail(BEVEL_ERROR_REFUSED, "vm.stack: no stacking of %s", dtypeName(dtype).c_str());
-  shape.insert(shape.begin(), int64_t(list->items.size()));
-  Ref<Tensor> result;
-  BEVEL_RT_TRY(freshTensor(call, dtype, int32_t(shape.size()), shape.data(), &result));
-  for (size_t i = 0; i < keep->items.size(); ++i) {
-    Tensor* item = keep->items[i].tensor();
-    if (!item) return fail(BEVEL_ERROR_REFUSED, "vm.stack: a list of other things than tensors");
-    BEVEL_RT_TRY(stackItem(*item, *result, int64_t(i)));
-  }
-  return call.result(std::move(result));
-}
-
 std::span<const BuiltinEntry> tensorBuiltins() {
   static const BuiltinEntry kTable[] = {
       {"vm.match_shape", matchShape},
       {"vm.shape_of", shapeOf},
       {"vm.make_shape", makeShape},
-      {"vm.scalar", scalar},
       {"vm.load_slots", loadSlots},
-      {"vm.dim", dim},
-      {"vm.copy", copy},
-      {"vm.copy_to", copyTo},
-      {"vm.stack", stack},
   };
   return kTable;
 }

@@ -8,19 +8,14 @@
 namespace bevel::rt {
 
 List::List() = default;
-List::List(const List& o) : Object(), bevel_list(), items(o.items), depth_(o.depth_) {}
 List::~List() = default;
 
-Status List::insert(size_t position, Value item) {
+Status List::append(Value item) {
   static constexpr int32_t kMaxDepth = 64;
   if (List* inner = item.list()) depth_ = std::max(depth_, inner->depth_ + 1);
   if (depth_ > kMaxDepth) return fail(BEVEL_ERROR_REFUSED, "lists are nested more than %d deep", kMaxDepth);
-  items.insert(items.begin() + ptrdiff_t(position), std::move(item));
+  items.push_back(std::move(item));
   return BEVEL_OK;
-}
-
-Status List::append(Value item) {
-  return insert(items.size(), std::move(item));
 }
 
 Object* Value::counted(const bevel_value& raw) {

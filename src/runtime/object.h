@@ -84,11 +84,9 @@ class Value;
 class List final : public Object, public bevel_list {
 public:
   List();
-  List(const List& other);
   ~List() override;
   std::vector<Value> items;
   /// Refuses lists nested so deeply that releasing them could overflow the stack. Add items by this only.
-  Status insert(size_t position, Value item);
   Status append(Value item);
 
 private:

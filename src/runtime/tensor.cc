@@ -138,12 +138,6 @@ Ref<Tensor> Tensor::fromDlpack(DLManagedTensor* managed) {
   return tensor;
 }
 
-Ref<Tensor> Tensor::scalar(int64_t value) {
-  auto tensor = make(kInt64, 0, nullptr);
-  if (tensor) *tensor->data<int64_t>() = value;
-  return tensor;
-}
-
 Ref<Tensor> Tensor::fromInts(const std::vector<int64_t>& values) {
   int64_t n = int64_t(values.size());
   auto tensor = make(kInt64, 1, &n);

@@ -51,7 +51,6 @@ public:
   /// A tensor over memory of the caller's, strides kept.
   static Ref<Tensor> borrow(const DLTensor& tensor);
   static Ref<Tensor> fromDlpack(DLManagedTensor* managed);
-  static Ref<Tensor> scalar(int64_t value);
   static Ref<Tensor> fromInts(const std::vector<int64_t>& values);
 
   /// Points this tensor elsewhere. Only for one that nobody else sees.

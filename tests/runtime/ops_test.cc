@@ -69,30 +69,6 @@ using Texts = std::vector<std::string>;
 
 } // namespace
 
-TEST(PackedOps, Nonzero) {
-  View x(Floats{1, 0, -0.0f, NAN}, {2, 2});
-  PackedCall c;
-  ASSERT_EQ(c.arg(x).run("bevel.nonzero"), BEVEL_OK);
-  EXPECT_EQ(c.shape(), (Ints{2, 2}));
-  EXPECT_EQ(c.values<int64_t>(), (Ints{0, 1, 0, 1}));
-  View<int32_t> scalar({5}, {}), empty({}, {0, 3});
-  PackedCall s, e;
-  ASSERT_EQ(s.arg(scalar).run("bevel.nonzero"), BEVEL_OK);
-  EXPECT_EQ(s.shape(), (Ints{0, 1}));
-  ASSERT_EQ(e.arg(empty).run("bevel.nonzero"), BEVEL_OK);
-  EXPECT_EQ(e.shape(), (Ints{2, 0}));
-}
-
-TEST(PackedOps, Compress) {
-  View x(Floats{1, 2, 3, 4, 5, 6}, {3, 2});
-  View<uint8_t> condition({0, 1, 1});
-  PackedCall c, flat;
-  ASSERT_EQ(c.arg(x).arg(condition).arg(int64_t(0)).run("bevel.compress"), BEVEL_OK);
-  EXPECT_EQ(c.values<float>(), (Floats{3, 4, 5, 6}));
-  ASSERT_EQ(flat.arg(x).arg(condition).run("bevel.compress"), BEVEL_OK);
-  EXPECT_EQ(flat.values<float>(), (Floats{2, 3}));
-}
-
 TEST(PackedOps, TopkOrdersTiesByIndexAndNanFirst) {
   View x(Floats{0, 3, 1, 3, 2, NAN, 7, 7}, {2, 4});
   View<int64_t> k({3});

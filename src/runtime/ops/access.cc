@@ -157,10 +157,6 @@ bool Keys::less(int64_t a, int64_t b) const {
   return floats_[i] < floats_[j] || (std::isnan(floats_[j]) && !std::isnan(floats_[i]));
 }
 
-bool Keys::isZero(int64_t i) const {
-  return class_ == Class::kFloat ? floats_[size_t(i)] == 0 : integers_[size_t(i)] == 0;
-}
-
 double Keys::number(int64_t i) const {
   if (class_ == Class::kFloat) return floats_[size_t(i)];
   return class_ == Class::kSigned ? double(integers_[size_t(i)]) : double(uint64_t(integers_[size_t(i)]));

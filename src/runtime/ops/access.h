@@ -42,7 +42,6 @@ public:
   static Status read(const Tensor& tensor, Keys* keys);
   /// a < b, with NaN above everything.
   bool less(int64_t a, int64_t b) const;
-  bool isZero(int64_t i) const;
   double number(int64_t i) const;
 
 private:

@@ -1,4 +1,4 @@
-// Operators that pick elements: bevel.nonzero, bevel.compress, bevel.unique.
+// Operators that pick elements: bevel.unique.
 #include "runtime/ops/access.h"
 #include "runtime/ops/entries.h"
 
@@ -6,29 +6,6 @@
 #include <numeric>
 
 namespace bevel::rt {
-
-/// nonzero(x) → int64 [rank, count]. ONNX NonZero-13: a scalar gives [0, count].
-int32_t nonzero(const bevel_ctx*, void*, const bevel_value* raw, int32_t count, bevel_value* result) {
-  Args args("nonzero", raw, count);
-  Ref<Tensor> x;
-  BEVEL_RT_TRY(args.tensor(0, &x));
-  Keys keys;
-  BEVEL_RT_TRY(Keys::read(*x, &keys));
-  std::vector<int64_t> found;
-  for (int64_t i = 0, n = x->elements(); i < n; ++i)
-    if (!keys.isZero(i)) found.push_back(i);
-  int64_t number = int64_t(found.size());
-  auto out = Tensor::make(kInt64, {x->dl.ndim, number});
-  if (!out) return lastStatus();
-  for (int64_t k = 0; k < number; ++k) {
-    int64_t rest = found[size_t(k)];
-    for (int32_t d = x->dl.ndim - 1; d >= 0; --d) {
-      out->data<int64_t>()[d * number + k] = rest % x->dl.shape[d];
-      rest /= x->dl.shape[d];
-    }
-  }
-  return give(result, std::move(out));
-}
 
 /// The slices `chosen` of an axis.
 static Ref<Tensor> takeSlices(const Tensor& x, int32_t axis, const std::vector<int64_t>& chosen) {
@@ -47,24 +24,6 @@ static Ref<Tensor> takeSlices(const Tensor& x, int32_t axis, const std::vector<i
 static Ref<Tensor> flattened(Ref<Tensor> x, bool flatten) {
   int64_t n = x->elements();
   return flatten ? Tensor::reshape(*x, 1, &n) : x;
-}
-
-/// compress(x, condition, axis = none) → slices where the condition holds; without an axis of the flat input.
-/// ONNX Compress-11.
-int32_t compress(const bevel_ctx*, void*, const bevel_value* raw, int32_t count, bevel_value* result) {
-  Args args("compress", raw, count);
-  Ref<Tensor> x, condition;
-  BEVEL_RT_TRY(args.tensor(0, &x));
-  BEVEL_RT_TRY(args.tensor(1, &condition));
-  x = flattened(x, !args.has(2));
-  int32_t axis = 0;
-  if (args.has(2)) BEVEL_RT_TRY(args.axis(2, 0, x->dl.ndim, &axis));
-  Keys keys;
-  BEVEL_RT_TRY(Keys::read(*condition, &keys));
-  std::vector<int64_t> chosen;
-  for (int64_t i = 0, n = std::min(condition->elements(), x->dl.shape[axis]); i < n; ++i)
-    if (!keys.isZero(i)) chosen.push_back(i);
-  return give(result, takeSlices(*x, axis, chosen));
 }
 
 namespace {
