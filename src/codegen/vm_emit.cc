@@ -86,12 +86,12 @@ ParamSpec paramSpec(const Type& type, std::string name) {
 
 std::string listedName(const Dict& attrs, const char* key, size_t i, std::string otherwise) {
   NodeRef names = attr(attrs, key);
+} // namespace
+
   const auto* list = names.as<ListNode>();
   if (!list || i >= list->items.size() || !list->items[i].is<StringImmNode>()) return otherwise;
   return list->items[i].as<StringImmNode>()->value;
 }
-
-} // namespace
 
 VmTables::VmTables(const Module& m, const Target& t) : module(m), target(t) {
   program.image = std::make_unique<ImageBuilder>(t.str(), "bevel");

@@ -33,6 +33,9 @@ Result<VmProgram> emitVm(const Module& module, const Target& target);
 /// Number of values that a graph function of this result type returns: the fields of a tuple, else one.
 size_t numResults(const Type& type);
 
+/// Name `i` of the list under that key ("input_names", "output_names"), or `otherwise`.
+std::string listedName(const Dict& attrs, const char* key, size_t i, std::string otherwise);
+
 /// The image's word for an element type.
 uint32_t imageDtypeOf(DType dtype);
 

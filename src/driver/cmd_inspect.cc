@@ -26,13 +26,6 @@ struct InspectFlags {
   bool json = false;
 };
 
-std::string nameAt(const Function& f, const char* key, size_t i, const std::string& otherwise) {
-  NodeRef names = attr(f->attrs, key);
-  const auto* list = names.as<ListNode>();
-  const auto* s = list && i < list->items.size() ? list->items[i].as<StringImmNode>() : nullptr;
-  return s ? s->value : otherwise;
-}
-
 json describe(const Module& module) {
   json functions = json::array();
   std::map<std::string, int> ops;
@@ -50,12 +43,12 @@ json describe(const Module& module) {
     if (f && !attrInt(f->attrs, "private")) {
       json inputs = json::array(), outputs = json::array();
       for (size_t k = 0; k < f->params.size(); ++k)
-        inputs.push_back({{"name", nameAt(Function(f), "input_names", k, f->params[k]->name)},
+        inputs.push_back({{"name", listedName(f->attrs, "input_names", k, f->params[k]->name)},
                           {"type", print(f->params[k]->type)}});
       Type result = f->body->body->type ? f->body->body->type : f->result;
       const auto* tuple = result.as<TupleTypeNode>();
       for (size_t k = 0; k < numResults(result); ++k)
-        outputs.push_back({{"name", nameAt(Function(f), "output_names", k, fmt::format("output_{}", k))},
+        outputs.push_back({{"name", listedName(f->attrs, "output_names", k, fmt::format("output_{}", k))},
                            {"type", print(tuple ? tuple->fields_[k] : result)}});
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;

@@ -50,13 +50,6 @@ std::string comment(std::string s) {
   return s;
 }
 
-std::string nameAt(const Function& f, const char* key, size_t i, const std::string& otherwise) {
-  const auto names = attr(f->attrs, key);
-  const auto* list = names.as<ListNode>();
-  const auto* s = list && i < list->items.size() ? list->items[i].as<StringImmNode>() : nullptr;
-  return s ? s->value : otherwise;
-}
-
 std::string headerText(const Compiled& c, const std::string& name, const std::string& file) {
   std::string out = fmt::format("/* {}: a model compiled by Bevel for {}.\n *\n", file, c.target.str());
   for (size_t i = 0; i < c.module->functions.size(); ++i) {
@@ -64,14 +57,14 @@ std::string headerText(const Compiled& c, const std::string& name, const std::st
     if (!f) continue;
     for (size_t k = 0; k < f->params.size(); ++k)
       out += comment(fmt::format(" * input {}: {}, {}", k,
-                                 nameAt(Function(f), "input_names", k, f->params[k]->name),
+                                 listedName(f->attrs, "input_names", k, f->params[k]->name),
                                  typeText(f->params[k]->type))) +
              "\n";
     Type result = f->body->body->type;
     const auto* tuple = result.as<TupleTypeNode>();
     for (size_t k = 0; k < numResults(result); ++k)
       out += comment(fmt::format(" * output {}: {}, {}", k,
-                                 nameAt(Function(f), "output_names", k, fmt::format("output_{}", k)),
+                                 listedName(f->attrs, "output_names", k, fmt::format("output_{}", k)),
                                  typeText(tuple ? tuple->fields_[k] : result))) +
              "\n";
     break;
