@@ -25,7 +25,11 @@ private:
 };
 
 Result<std::string> readFile(const std::string& path);
-/// Writes to a temporary file beside `path`, then renames it over `path`.
+/// The file that writing to `path` creates or replaces: symbolic links are followed. kIo where something else
+/// than a regular file is there.
+Result<std::string> replaceablePath(const std::string& path);
+/// Writes to a temporary file beside the one that `path` leads to, then renames it over that. Devices, pipes
+/// and the like are written as they are.
 Status writeFile(const std::string& path, std::string_view content);
 Status writeFile(const std::string& path, std::span<const std::byte> content);
 

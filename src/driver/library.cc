@@ -116,6 +116,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   BEVEL_CHECK(writeDataObject(blobs, c.target, data.path));
   std::string headerOf = headerText(c, name, fs::path(path).filename().string());
   c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more
+  BEVEL_TRY(std::string library, replaceablePath(path));
   c.module = nullptr;
   ImageTable table;
   table.imageSymbol = imageSymbol;
@@ -130,7 +131,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   }
   job.files.push_back(data.path);
   job.soname = fs::path(path).filename().string();
-  BEVEL_CHECK(linkSharedLibrary(job, c.target, path));
+  BEVEL_CHECK(linkSharedLibrary(job, c.target, library));
   std::string header = fs::path(path).replace_extension(".h").string();
   return writeFile(header, std::string_view(headerOf));
 }

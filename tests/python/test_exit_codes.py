@@ -1,6 +1,7 @@
 """Exit codes of every command (0 ran, 1 a fault of the tool, 2 wrong usage, 3 refused), and that --json prints JSON."""
 
 import json
+import os
 import resource
 
 import numpy as np
@@ -50,6 +51,17 @@ def folder(tmp_path):
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\xff\xff\xff")
     (tmp_path / "bad.npy").write_bytes(b"no numbers")
     np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    batch = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in "xy"]
+    named = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "named", batch[:1], batch[1:])
+    onnx.save(helper.make_model(named, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "named.onnx")
+    sizes = numpy_helper.from_array(np.array([2**40], np.int64), "sizes")
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None])
+    huge = helper.make_graph(
+        [helper.make_node("ConstantOfShape", ["sizes"], ["y"])], "huge", [], [result], [sizes]
+    )
+    onnx.save(helper.make_model(huge, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "huge.onnx")
+    os.mkfifo(tmp_path / "pipe.so")
+    (tmp_path / "link.so").symlink_to("linked.so")
     np.save(tmp_path / "b.npy", np.ones(3, np.float32))
     np.save(tmp_path / "wide.npy", np.ones((2, 4), np.float32))
     np.save(tmp_path / "ints.npy", np.ones((2, 3), np.int32))
@@ -81,6 +93,9 @@ RAN = [
     "inspect graph.py",
     "explain graph.py",
     "explain program.py --traces",
+    "inspect named.onnx --dim batch=3",
+    "inspect named.onnx --shape x=2x3",
+    "compile graph.py -o link.so",
     "ops",
     "ops --onnx",
     "docs steps",
@@ -134,6 +149,10 @@ REFUSED = [
     "compile none.py -o m.so",
     "compile graph.py -o none/m.so",
     "compile graph.py --dump-dir file/stages",
+    "run graph.py --random 1 --dim n=9223372036854775807",
+    "run graph.py --random 1 --dim n=1000000000000",
+    "run huge.onnx",
+    "compile graph.py -o pipe.so",
     "bench bad.onnx",
     "bench graph.py --input x=wide.npy",
     "opt bad.py",
