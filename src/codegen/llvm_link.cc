@@ -10,6 +10,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
@@ -23,19 +26,15 @@ static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels
 namespace bevel {
 namespace {
 
-/// An object's bytes as a file in memory, for a linker that reads files.
+/// Bytes as a file in memory, for a linker that reads files.
 class MemoryFile {
 public:
-  static Result<MemoryFile> make(std::string_view bytes) {
+  static Result<MemoryFile> make(std::string_view bytes = "") {
     MemoryFile file;
-    file.fd_ = ::memfd_create("bevel-object", MFD_CLOEXEC);
-    if (file.fd_ < 0) return fail(ErrorCode::kIo, "cannot create a file in memory");
-    while (!bytes.empty()) {
-      ssize_t n = ::write(file.fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return fail(ErrorCode::kIo, "cannot write a file in memory");
-      bytes.remove_prefix(size_t(n));
-    }
+    file.fd_ = ::memfd_create("bevel-link", MFD_CLOEXEC);
+    if (file.fd_ < 0)
+      return fail(ErrorCode::kIo, std::string("cannot create a file in memory: ") + std::strerror(errno));
+    BEVEL_CHECK(file.append(bytes));
     return file;
   }
   MemoryFile(MemoryFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -43,12 +42,37 @@ public:
   ~MemoryFile() {
     if (fd_ >= 0) ::close(fd_);
   }
+  Status append(std::string_view bytes) {
+    while (!bytes.empty()) {
+      ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0)
+        return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
+      bytes.remove_prefix(size_t(n));
+    }
+    return {};
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
 private:
   MemoryFile() = default;
   int fd_ = -1;
 };
+
+/// The objects as one `ar` archive: a file for each would run into the limit on open files.
+Result<MemoryFile> archiveOf(const std::vector<std::string>& objects) {
+  BEVEL_TRY(MemoryFile file, MemoryFile::make("!<arch>\n"));
+  for (size_t i = 0; i < objects.size(); ++i) {
+    std::string name = std::to_string(i) + ".o/";
+    char header[61]; // name, time, owner, group, mode, size
+    std::snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name.c_str(), 0, 0, 0, "644",
+                  objects[i].size());
+    BEVEL_CHECK(file.append(header));
+    BEVEL_CHECK(file.append(objects[i]));
+    if (objects[i].size() % 2) BEVEL_CHECK(file.append("\n"));
+  }
+  return file;
+}
 
 /// "{ global: a; b; local: *; };"
 std::string versionScript(const std::vector<std::string>& exports) {
@@ -91,14 +115,10 @@ Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::st
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
   if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");
   if (job.strip) arguments.push_back("--strip-all");
-  std::vector<MemoryFile> files;
   BEVEL_TRY(MemoryFile script, MemoryFile::make(versionScript(job.exports)));
   arguments.push_back("--version-script=" + script.path());
-  for (const std::string& object : job.objects) {
-    BEVEL_TRY(MemoryFile file, MemoryFile::make(object));
-    arguments.push_back(file.path());
-    files.push_back(std::move(file));
-  }
+  BEVEL_TRY(MemoryFile archive, archiveOf(job.objects));
+  arguments.insert(arguments.end(), {"--whole-archive", archive.path(), "--no-whole-archive"});
   for (const std::string& file : job.files) arguments.push_back(file);
   if (Status linked = runLinker(arguments); !linked) {
     ::unlink(temporary.c_str());

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <sys/resource.h>
 
 using namespace bevel;
 using namespace bevel::test;
@@ -239,3 +240,27 @@ TEST(Link, ErrorsNameTheSymbol) {
   EXPECT_NE(linked.error().str().find("missing_kernel"), std::string::npos);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
 }
+TEST(Link, MoreObjectsThanFilesMayBeOpen) {
+  TemporaryFolder folder;
+  LinkJob job;
+  for (int i = 0; i < 100; ++i) {
+    ImageTable table;
+    table.symbol = "table_" + std::to_string(i);
+    auto object = imageTableObject(table, Target::host());
+    ASSERT_TRUE(object) << object.error().str();
+    job.objects.push_back(*object + std::string(i % 2, '\0')); // odd sizes too
+    job.exports.push_back(table.symbol);
+  }
+  rlimit before, few;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  few = before, few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Status linked = linkSharedLibrary(job, Target::host(), folder.path + "/x.so");
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(linked) << linked.error().str();
+  void* handle = dlopen((folder.path + "/x.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  for (const std::string& symbol : job.exports) EXPECT_NE(dlsym(handle, symbol.c_str()), nullptr) << symbol;
+  dlclose(handle);
+}
+
