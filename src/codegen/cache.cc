@@ -6,6 +6,7 @@
 #include "base/hash.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -29,7 +30,7 @@ static_assert(sizeof(Header) == 40);
 /// in.
 std::string buildId() {
   Dl_info info{};
-  struct stat status{};
+  struct stat status {};
   if (!dladdr(reinterpret_cast<void*>(&buildId), &info) || !info.dli_fname) return "";
   // A program names itself as it was started, which may be relative to another folder by now.
   bool found = stat(info.dli_fname, &status) == 0 || stat("/proc/self/exe", &status) == 0;
@@ -120,11 +121,17 @@ void KernelCache::trim() {
   int64_t total = 0;
   std::error_code error;
   for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != ".o") continue;
+    std::string name = it->path().filename().string();
+    size_t dot = name.find(".o");
+    if (dot == std::string::npos) continue;
     std::error_code gone; // by another process
     int64_t size = int64_t(it->file_size(gone));
     auto used = it->last_write_time(gone);
     if (gone) continue;
+    if (dot + 2 < name.size()) { // a store that is going on, or ended before its time
+      if (used < fs::file_time_type::clock::now() - std::chrono::hours(1)) fs::remove(it->path(), gone);
+      continue;
+    }
     entries.push_back({used, it->path(), size});
     total += size;
   }

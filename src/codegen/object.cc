@@ -14,20 +14,15 @@
 namespace bevel {
 namespace {
 
-/// A file that is filled from front to end and renamed into place, or removed.
+/// A file that is filled from front to end.
 class Output {
 public:
-  explicit Output(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
-    fd_ = ::mkstemp(temporary_.data());
-    if (fd_ < 0)
-      error_ = errno;
-    else
-      ::fchmod(fd_, 0644);
+  explicit Output(std::string path) : path_(std::move(path)) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) error_ = errno;
   }
   ~Output() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
+    if (fd_ >= 0) ::close(fd_);
   }
   uint64_t position() const { return position_; }
   void write(const void* data, size_t size) {
@@ -55,15 +50,12 @@ public:
       error_ = errno ? errno : EIO;
   }
   Status finish() {
-    if (error_ == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) error_ = errno;
-    if (error_ != 0) return fail(ErrorCode::kIo, "cannot write " + path_ + ": " + std::strerror(error_));
-    ::close(fd_);
-    fd_ = -1;
-    return {};
+    if (error_ == 0) return {};
+    return fail(ErrorCode::kIo, "cannot write " + path_ + ": " + std::strerror(error_));
   }
 
 private:
-  std::string path_, temporary_;
+  std::string path_;
   int fd_ = -1, error_ = 0;
   uint64_t position_ = 0;
 };

@@ -7,6 +7,10 @@
 #include "ir/build.h"
 
 #include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -83,20 +87,36 @@ std::string headerText(const Compiled& c, const std::string& name, const std::st
   return out;
 }
 
-// A file in the output's folder that is removed at the end.
-struct TemporaryFile {
-  std::string path;
-  explicit TemporaryFile(const std::string& beside) : path(fmt::format("{}.{}.data.o", beside, getpid())) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path, ignored);
+// A file in the output's folder that has no name: it goes with the process, however that ends.
+class NamelessFile {
+public:
+  static Result<NamelessFile> make(const std::string& beside) {
+    std::string name = beside + ".XXXXXX";
+    NamelessFile file;
+    file.fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+    if (file.fd_ < 0)
+      return fail(ErrorCode::kIo,
+                  fmt::format("cannot create a file beside '{}': {}", beside, strerror(errno)));
+    ::unlink(name.c_str());
+    return file;
   }
+  NamelessFile(NamelessFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  NamelessFile& operator=(NamelessFile&&) = delete;
+  ~NamelessFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
+private:
+  NamelessFile() = default;
+  int fd_ = -1;
 };
 
 } // namespace
 
 Status writeLibrary(Compiled& c, const std::string& path) {
   std::string name = identifierOf(path);
+  BEVEL_TRY(std::string library, replaceablePath(path));
   CompileOptions options;
   options.threads = c.options.threads;
   options.useCache = c.options.useCache;
@@ -112,11 +132,10 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   std::string imageSymbol = name + "_image_data", weightsSymbol = name + "_weights_data";
   std::vector<DataBlob> blobs = {{imageSymbol, {std::as_bytes(std::span(block))}}};
   if (image.weightsSize()) blobs.push_back({weightsSymbol, image.weightPieces()});
-  TemporaryFile data(path);
-  BEVEL_CHECK(writeDataObject(blobs, c.target, data.path));
+  BEVEL_TRY(NamelessFile data, NamelessFile::make(library));
+  BEVEL_CHECK(writeDataObject(blobs, c.target, data.path()));
   std::string headerOf = headerText(c, name, fs::path(path).filename().string());
   c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more
-  BEVEL_TRY(std::string library, replaceablePath(path));
   c.module = nullptr;
   ImageTable table;
   table.imageSymbol = imageSymbol;
@@ -129,7 +148,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
     job.objects.push_back(std::move(object));
     job.exports.push_back(symbol);
   }
-  job.files.push_back(data.path);
+  job.files.push_back(data.path());
   job.soname = fs::path(path).filename().string();
   BEVEL_CHECK(linkSharedLibrary(job, c.target, library));
   std::string header = fs::path(path).replace_extension(".h").string();

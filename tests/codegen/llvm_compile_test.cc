@@ -143,6 +143,25 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.find(keys[4]));
 }
 
+TEST(KernelCacheTest, TrimRemovesWhatKilledStoresLeft) {
+  TemporaryFolder folder;
+  KernelCache cache(folder.path);
+  CacheKey key = cacheKey("k", 0);
+  cache.store(key, "bytes");
+  std::string old = cache.path(key) + ".aBcDe1", young = cache.path(key) + ".aBcDe2",
+              foreign = folder.path + "/notes";
+  for (const std::string& path : {old, young, foreign}) {
+    ASSERT_TRUE(writeFile(path, std::string_view("half")));
+    auto age = path == young ? std::chrono::minutes(1) : std::chrono::minutes(600);
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+  }
+  cache.trim();
+  EXPECT_TRUE(cache.find(key));
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(young)) << "another process may be writing it";
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+}
+
 TEST(KernelCacheTest, SecondCompileComesFromDisk) {
   TemporaryFolder folder;
   KernelCache cache(folder.path);
@@ -225,21 +244,6 @@ TEST(Link, SharedLibraryRunsAndHidesTheRest) {
   dlclose(handle);
 }
 
-TEST(Link, ErrorsNameTheSymbol) {
-  TemporaryFolder folder;
-  ImageTable table;
-  table.kernels = {"missing_kernel"};
-  auto object = imageTableObject(table, Target::host());
-  ASSERT_TRUE(object);
-  LinkJob job;
-  job.objects = {*object};
-  job.exports = {table.symbol};
-  job.allowUndefined = false;
-  Status linked = linkSharedLibrary(job, Target::host(), folder.path + "/x.so");
-  ASSERT_FALSE(linked);
-  EXPECT_NE(linked.error().str().find("missing_kernel"), std::string::npos);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
-}
 TEST(Link, MoreObjectsThanFilesMayBeOpen) {
   TemporaryFolder folder;
   LinkJob job;
@@ -264,3 +268,18 @@ TEST(Link, MoreObjectsThanFilesMayBeOpen) {
   dlclose(handle);
 }
 
+TEST(Link, ErrorsNameTheSymbol) {
+  TemporaryFolder folder;
+  ImageTable table;
+  table.kernels = {"missing_kernel"};
+  auto object = imageTableObject(table, Target::host());
+  ASSERT_TRUE(object);
+  LinkJob job;
+  job.objects = {*object};
+  job.exports = {table.symbol};
+  job.allowUndefined = false;
+  Status linked = linkSharedLibrary(job, Target::host(), folder.path + "/x.so");
+  ASSERT_FALSE(linked);
+  EXPECT_NE(linked.error().str().find("missing_kernel"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+}

@@ -1,6 +1,8 @@
 """The command line tool: exit codes, inputs and outputs by file, libraries that a C program loads."""
 
 import json
+import resource
+import signal
 import subprocess
 
 import numpy as np
@@ -154,6 +156,38 @@ def test_inspect_explain_bench(bevel, tmp_path):
     )
     assert bench["min_ms"] <= bench["median_ms"] <= bench["p99_ms"] and bench["profile"]
     assert "Gemm" in bevel("ops", "--onnx").stdout
+
+
+def test_a_killed_compile_leaves_nothing(bevel, tmp_path):
+    weight = numpy_helper.from_array(np.ones((1024, 1024), np.float32), "w")
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1024]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "big", [x], [y], [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+
+    def limit():  # the system kills it while it writes the weights
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    bevel("compile", tmp_path / "m.onnx", "-o", tmp_path / "m.so", code=-signal.SIGXFSZ, preexec_fn=limit)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_profile_of_symbolic_shapes(bevel, tmp_path):
+    """Work and traffic of kernels with symbolic dimensions are counted from the dimensions of the run."""
+    gemm_model(tmp_path / "m.onnx")
+    x = np.ones((4096, 9), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ["bench", tmp_path / "m.onnx", "--seconds", "0.1", "--profile", "--json"]
+
+    def gemm(*more):
+        rows = json.loads(bevel(*arguments, *more).stdout)["profile"]
+        (row,) = [row for row in rows if "first" in row["nodes"]]
+        return row
+
+    symbolic, static = gemm("--input", f"x={tmp_path / 'x.npy'}"), gemm("--dim", "batch=4096")
+    for row in symbolic, static:
+        assert 0 < row["roofline"]
+    for rate in "gflops", "gbytes_per_s":  # of one call
+        assert symbolic[rate] * symbolic["ms"] == pytest.approx(static[rate] * static["ms"], rel=0.02)
 
 
 def test_dump_dir_and_opt(bevel, tmp_path):
