@@ -162,7 +162,9 @@ Result<Compiled> compileFile(const std::string& path, const BuildOptions& option
 
 Error runtimeError(int32_t status) {
   ErrorCode code = ErrorCode::kInternal;
-  if (status == BEVEL_ERROR_REFUSED || status == BEVEL_ERROR_MISSING) code = ErrorCode::kInvalid;
+  // Memory runs out because a model or its inputs ask for too much.
+  if (status == BEVEL_ERROR_REFUSED || status == BEVEL_ERROR_MISSING || status == BEVEL_ERROR_MEMORY)
+    code = ErrorCode::kInvalid;
   if (status == BEVEL_ERROR_USAGE) code = ErrorCode::kUsage;
   return Error(code, bevel_last_error());
 }

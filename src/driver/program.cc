@@ -104,8 +104,11 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, c
       BEVEL_TRY(given, readNpy(path));
     } else {
       BEVEL_TRY(auto shape, shapeOf(b, inputs.dims));
-      given = inputs.random >= 0 ? randomTensor(b->dtype, shape, state)
-                                 : Tensor(TensorObject::zeros(b->dtype, shape));
+      if (inputs.random >= 0) {
+        BEVEL_TRY(given, randomTensor(b->dtype, shape, state));
+      } else {
+        given = TensorObject::zeros(b->dtype, shape);
+      }
     }
     if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
       return fail(ErrorCode::kInvalid,

@@ -99,7 +99,9 @@ Status Session::setRandom(uint64_t seed, std::map<std::string, int64_t> dims) {
       shape.push_back(p.dims[d] >= 0 ? p.dims[d] : it != dims.end() ? it->second : 1);
     }
     uint64_t state = seed * 1000003 + i;
-    BEVEL_CHECK(setInput(i, {randomTensor(p.dtype, shape, state), false, {}}));
+    auto tensor = randomTensor(p.dtype, shape, state);
+    if (!tensor) return fail(std::move(tensor.error()).note(fmt::format("for input '{}'", p.name)));
+    BEVEL_CHECK(setInput(i, {*tensor, false, {}}));
   }
   return {};
 }

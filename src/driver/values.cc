@@ -3,8 +3,10 @@
 
 #include "driver/compile.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace bevel {
 
@@ -154,7 +156,11 @@ Result<HostValue> fromRuntime(const bevel_value& value) {
   return out;
 }
 
-Tensor randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state) {
+Result<Tensor> randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state) {
+  BEVEL_TRY(int64_t count, elementCount(shape));
+  if (count > int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / std::max(dtype.bits / 8, 1))
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{} random elements of {}: more than this machine's memory", count, dtype.str()));
   auto next = [&] { // SplitMix64 (Steele, Lea, Flood 2014)
     uint64_t z = state += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -171,7 +177,7 @@ Tensor randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& st
     else
       out->setDouble(i, double(bits >> 11) * 0x1p-52 - 1);
   }
-  return out;
+  return Tensor(out);
 }
 
 } // namespace bevel

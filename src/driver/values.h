@@ -36,7 +36,7 @@ DType fromRuntimeDtype(bevel_dtype dtype);
 bevel_dtype toRuntimeDtype(DType dtype);
 
 /// Pseudo-random values of a shape: floats in [-1, 1), integers in [0, 10), booleans. The same for the same
-/// seed everywhere.
-Tensor randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state);
+/// seed everywhere. kInvalid for shapes that this machine's memory cannot hold.
+Result<Tensor> randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state);
 
 } // namespace bevel

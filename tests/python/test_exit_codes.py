@@ -5,7 +5,9 @@ import os
 import resource
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 GRAPH = """
 @I.ir_module
@@ -110,6 +112,13 @@ WRONG_USAGE = [
     "run graph.py --threads -1",
     "run graph.py --dim n",
     "run graph.py --dim n=x",
+    "run graph.py --random 1 --dim m=3",
+    "run program.py --random 1 --dim n=3",
+    "inspect named.onnx --dim rows=3",
+    "compile named.onnx -o m.so --dim rows=3",
+    "compile named.onnx -o m.so --shape z=1x2",
+    "compile graph.py -o m.so --shape x=1x3",
+    "compile graph.py -o m.so --compile-threads -5",
     "run graph.py --target vax",
     "run graph.py --input x",
     "run graph.py --input y=x.npy",
@@ -140,6 +149,10 @@ REFUSED = [
     "run graph.py --input x=wide.npy --input b=b.npy",
     "run graph.py --input x=ints.npy --input b=b.npy",
     "run graph.py --input-dir none",
+    "run graph.py --random 1 --dim n=9223372036854775807",
+    "run graph.py --random 1 --dim n=1000000000000",
+    "run huge.onnx",
+    "compile graph.py -o pipe.so",
     "run graph.py --interpret --random 1",
     f"run graph.py {GIVEN} --output-dir file/out",
     "run program.py --input A=x.npy",
@@ -149,10 +162,6 @@ REFUSED = [
     "compile none.py -o m.so",
     "compile graph.py -o none/m.so",
     "compile graph.py --dump-dir file/stages",
-    "run graph.py --random 1 --dim n=9223372036854775807",
-    "run graph.py --random 1 --dim n=1000000000000",
-    "run huge.onnx",
-    "compile graph.py -o pipe.so",
     "bench bad.onnx",
     "bench graph.py --input x=wide.npy",
     "opt bad.py",
