@@ -1,4 +1,5 @@
 // bevel inspect: what a model file holds.
+#include "driver/check_names.h"
 #include "driver/commands.h"
 
 #include "base/stack.h"
@@ -97,6 +98,7 @@ Status inspect(const InspectFlags& f) {
     import.dims = options.dims;
     import.shapes = options.shapes;
     BEVEL_TRY(OnnxModel model, importOnnx(f.model, import));
+    BEVEL_CHECK(checkNames(options, f.model, model.module));
     out = describe(model.module);
     json opsets = json::object();
     for (const auto& [domain, version] : model.opsets) opsets[domain] = version;

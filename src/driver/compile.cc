@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "base/stack.h"
 #include "codegen/cache.h"
+#include "driver/check_names.h"
 #include "graph/infer_module.h"
 #include "graph/op.h"
 #include "import/onnx.h"
@@ -152,6 +153,7 @@ Result<Module> readModel(const std::string& path, const BuildOptions& o) {
     else
       out = fail(std::move(model.error()));
   });
+  if (out) BEVEL_CHECK(checkNames(o, path, *out));
   return out;
 }
 

@@ -25,6 +25,7 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
       ->type_name("NAME=DIMS")
       ->group(group);
   c.add_option("--compile-threads", f.compileThreads, "Threads that compile (default: one a processor)")
+      ->check(CLI::Range(0, 1024))
       ->group(group);
   c.add_option("--schedule", f.schedule,
                "A file with a schedule script or trace, used in place of the default schedules")

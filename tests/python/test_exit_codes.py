@@ -51,8 +51,6 @@ def folder(tmp_path):
     (tmp_path / "outside.py").write_text(PROGRAM.replace("A[vi]", "A[vi + 1000000000]"))
     (tmp_path / "wrong_type.py").write_text(GRAPH.replace("lv = ", 'lv: R.Tensor((n, 4), "float32") = '))
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\xff\xff\xff")
-    (tmp_path / "bad.npy").write_bytes(b"no numbers")
-    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
     batch = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in "xy"]
     named = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "named", batch[:1], batch[1:])
     onnx.save(helper.make_model(named, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "named.onnx")
@@ -64,6 +62,8 @@ def folder(tmp_path):
     onnx.save(helper.make_model(huge, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "huge.onnx")
     os.mkfifo(tmp_path / "pipe.so")
     (tmp_path / "link.so").symlink_to("linked.so")
+    (tmp_path / "bad.npy").write_bytes(b"no numbers")
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
     np.save(tmp_path / "b.npy", np.ones(3, np.float32))
     np.save(tmp_path / "wide.npy", np.ones((2, 4), np.float32))
     np.save(tmp_path / "ints.npy", np.ones((2, 3), np.int32))
@@ -93,11 +93,11 @@ RAN = [
     "opt program.py --schedule trace.py",
     "opt --list",
     "inspect graph.py",
-    "explain graph.py",
-    "explain program.py --traces",
     "inspect named.onnx --dim batch=3",
     "inspect named.onnx --shape x=2x3",
     "compile graph.py -o link.so",
+    "explain graph.py",
+    "explain program.py --traces",
     "ops",
     "ops --onnx",
     "docs steps",

@@ -1,0 +1,12 @@
+// Names of dimensions and inputs that the command line gives values for.
+#pragma once
+
+#include "driver/compile.h"
+
+namespace bevel {
+
+/// Refuses (kUsage) names in `options.dims` and `options.shapes` that the model of that file, imported as
+/// `module`, does not have.
+Status checkNames(const BuildOptions& options, const std::string& path, const Module& module);
+
+} // namespace bevel
