@@ -143,7 +143,7 @@ typedef struct bevel_profile_entry {
   uint64_t calls;
   uint64_t nanoseconds;                /* sum over the calls */
   double flops, bytes;                 /* of one call; negative: unknown */
-  const char *flops_text, *bytes_text; /* as expressions over the dims, "" where unknown */
+  const char *flops_text, *bytes_text; /* over the dims, as "d0 * d1 * 64"; "" where constant or unknown */
 } bevel_profile_entry;
 /* One row a call site that ran, in the order of the code. */
 BEVEL_API int32_t bevel_profile_num_rows(bevel_instance* instance);

@@ -5,11 +5,13 @@
 #include "codegen/vm_function.h"
 #include "graph/shape_util.h"
 #include "ir/build.h"
+#include "ir/parser.h"
 #include "ir/printer.h"
 #include "loop/kernel_signature.h"
 #include "loop/lower.h"
 
 #include <fmt/format.h>
+#include <set>
 
 namespace bevel {
 
@@ -84,10 +86,10 @@ ParamSpec paramSpec(const Type& type, std::string name) {
   return spec;
 }
 
-std::string listedName(const Dict& attrs, const char* key, size_t i, std::string otherwise) {
-  NodeRef names = attr(attrs, key);
 } // namespace
 
+std::string listedName(const Dict& attrs, const char* key, size_t i, std::string otherwise) {
+  NodeRef names = attr(attrs, key);
   const auto* list = names.as<ListNode>();
   if (!list || i >= list->items.size() || !list->items[i].is<StringImmNode>()) return otherwise;
   return list->items[i].as<StringImmNode>()->value;
@@ -114,6 +116,21 @@ uint32_t VmTables::constant(const Constant& c) {
   return it->second;
 }
 
+// An expression over the names of the kernel's dimensions, in terms of their numbers: d0, d1, …; "" where it
+// uses anything else.
+static std::string overDims(const PrimFunc& f, const char* key) {
+  NodeRef text = attr(f->attrs, key);
+  if (!text.is<StringImmNode>()) return "";
+  ParseOptions options;
+  std::set<std::string> names;
+  for (const Var& v : kernelDims(f)) {
+    if (!names.insert(v->name).second) return "";
+    options.captures.emplace_back(v->name, var("d" + std::to_string(options.captures.size()), v->dtype));
+  }
+  auto parsed = parseExpression(text.as<StringImmNode>()->value, options);
+  return parsed ? print(*parsed) : "";
+}
+
 Result<uint32_t> VmTables::kernel(const std::string& name, const PrimFunc& f) {
   auto [it, fresh] = kernels_.emplace(name, 0);
   if (!fresh) return it->second;
@@ -127,6 +144,8 @@ Result<uint32_t> VmTables::kernel(const std::string& name, const PrimFunc& f) {
     spec.workspaceShared = uint64_t(*shared), spec.workspacePerThread = uint64_t(*perThread);
   spec.flops = attrFloat(f->attrs, "flops", -1);
   spec.bytes = attrFloat(f->attrs, "bytes", -1);
+  spec.flopsText = overDims(f, "flops_text");
+  spec.bytesText = overDims(f, "bytes_text");
   if (f->origin)
     for (const std::string& n : f->origin->nodes) spec.origins += (spec.origins.empty() ? "" : ";") + n;
   it->second = program.image->addKernel(spec);

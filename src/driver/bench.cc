@@ -1,9 +1,14 @@
 // See bench.h.
 #include "driver/bench.h"
 
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/parser.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <unistd.h>
 
 namespace bevel {
 namespace {
@@ -13,6 +18,7 @@ double now() {
 }
 
 typedef float Vector8 __attribute__((vector_size(32)));
+typedef uint64_t Words __attribute__((vector_size(32), aligned(8), may_alias));
 typedef float Vector16 __attribute__((vector_size(64)));
 constexpr int kChains =
     10; // independent multiply-adds: more than hide the latency, few enough to stay in registers
@@ -67,6 +73,27 @@ template <class F> void onThreads(int threads, F f) {
 
 volatile double sink; // keeps the measured work alive
 
+// GB/s at which the threads read, each so many bytes of its own so many times.
+double readSpeed(int threads, size_t bytes, int times) {
+  size_t words = bytes / 64 * 8;
+  double best = 0;
+  std::vector<std::vector<uint64_t>> data(size_t(threads), std::vector<uint64_t>(words, 1));
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    double begin = now();
+    onThreads(threads, [&](int t) {
+      Words sum[4] = {};
+      const auto* d = reinterpret_cast<const Words*>(data[size_t(t)].data());
+      for (int round = 0; round < times; ++round)
+        for (size_t i = 0; i < words / 4; i += 4)
+          for (size_t k = 0; k < 4; ++k) sum[k] ^= d[i + k] + uint64_t(round);
+      Words all = sum[0] + sum[1] + sum[2] + sum[3];
+      sink = double(all[0] + all[1] + all[2] + all[3]);
+    });
+    best = std::max(best, double(threads) * double(words) * 8 * times / (now() - begin) / 1e9);
+  }
+  return best;
+}
+
 } // namespace
 
 Result<std::vector<double>> timeRuns(FunctionRef<Status()> run, double seconds) {
@@ -91,20 +118,25 @@ Machine measureMachine(int threads) {
     double operations = double(threads) * double(kRounds) * kChains * chains.lanes * 2;
     out.gflops = std::max(out.gflops, operations / (now() - begin) / 1e9);
   }
-  constexpr size_t kWords = 8u << 20; // 64 MB a thread
-  std::vector<std::vector<uint64_t>> data(size_t(threads), std::vector<uint64_t>(kWords, 1));
-  for (int attempt = 0; attempt < 4; ++attempt) {
-    double begin = now();
-    onThreads(threads, [&](int t) {
-      uint64_t sum[8] = {};
-      const auto& d = data[size_t(t)];
-      for (size_t i = 0; i < d.size(); i += 8)
-        for (size_t k = 0; k < 8; ++k) sum[k] += d[i + k];
-      sink = double(sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7]);
-    });
-    out.gbytes = std::max(out.gbytes, double(threads) * double(kWords) * 8 / (now() - begin) / 1e9);
-  }
+  auto cacheSize = [](int name, long otherwise) { return std::max(sysconf(name), otherwise); };
+  long own = cacheSize(_SC_LEVEL2_CACHE_SIZE, 256 << 10);
+  out.cacheBytes = double(cacheSize(_SC_LEVEL3_CACHE_SIZE, own));
+  out.gbytes = readSpeed(threads, 64 << 20, 1);
+  out.cacheGbytes = std::max(out.gbytes, readSpeed(threads, size_t(own) / 2, 256));
   return out;
+}
+
+// What the text of a profile's row comes to for the dims of its last call; `constant` where there is none.
+static double amountOf(double constant, const char* text, const bevel_profile_entry& e) {
+  if (constant >= 0 || !*text) return constant;
+  ParseOptions options;
+  for (int32_t d = 0; d < e.num_dims; ++d)
+    options.captures.emplace_back("d" + std::to_string(d), intImm(e.dims[d]));
+  auto parsed = parseExpression(text, options);
+  if (!parsed || !parsed->is<ExprNode>()) return -1;
+  Analyzer analyzer;
+  auto value = asConst(analyzer.simplify(cast<ExprNode>(*parsed)));
+  return value ? double(*value) : -1;
 }
 
 Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs, const Machine& machine) {
@@ -120,8 +152,8 @@ Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs,
     while (k < out.size() && !(out[k].name == name && out[k].nodes == nodes)) ++k;
     if (k == out.size()) {
       out.push_back({name, nodes});
-      flops.push_back(e.flops);
-      bytes.push_back(e.bytes);
+      flops.push_back(amountOf(e.flops, e.flops_text, e));
+      bytes.push_back(amountOf(e.bytes, e.bytes_text, e));
     }
     out[k].calls += e.calls;
     out[k].ms += double(e.nanoseconds) / 1e6;
@@ -132,8 +164,9 @@ Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs,
     double seconds = r.ms / 1e3 / double(std::max<uint64_t>(r.calls, 1));
     if (flops[k] >= 0 && seconds > 0) r.gflops = flops[k] / seconds / 1e9;
     if (bytes[k] >= 0 && seconds > 0) r.gbytes = bytes[k] / seconds / 1e9;
+    double bandwidth = bytes[k] <= machine.cacheBytes ? machine.cacheGbytes : machine.gbytes;
     if (r.gflops >= 0 && r.gbytes >= 0 && machine.gflops > 0) // the time that either bound allows at best
-      r.roofline = std::max(flops[k] / machine.gflops, bytes[k] / machine.gbytes) / 1e9 / seconds;
+      r.roofline = std::max(flops[k] / machine.gflops, bytes[k] / bandwidth) / 1e9 / seconds;
     r.percent = total > 0 ? r.ms / total * 100 : 0;
     r.ms /= double(runs);
     r.calls = (r.calls + runs / 2) / runs;

@@ -13,8 +13,9 @@ Result<std::vector<double>> timeRuns(FunctionRef<Status()> run, double seconds);
 
 /// What the machine can do, measured in a fraction of a second.
 struct Machine {
-  double gflops = 0; // fp32 multiply-adds in vector registers
-  double gbytes = 0; // streaming reads from memory, GB/s
+  double gflops = 0;                      // fp32 multiply-adds in vector registers
+  double gbytes = 0;                      // streaming reads from memory, GB/s
+  double cacheGbytes = 0, cacheBytes = 0; // reads from the cores' own caches; size of the largest cache
 };
 Machine measureMachine(int threads);
 

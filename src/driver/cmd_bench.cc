@@ -66,7 +66,8 @@ nlohmann::json profileJson(const std::vector<KernelTime>& rows) {
 }
 
 void printProfile(const std::vector<KernelTime>& rows, const Machine& machine) {
-  fmt::print("\nmachine: {:.1f} GFLOP/s, {:.1f} GB/s (measured)\n", machine.gflops, machine.gbytes);
+  fmt::print("\nmachine: {:.1f} GFLOP/s, {:.1f} GB/s, from caches {:.1f} GB/s (measured)\n", machine.gflops,
+             machine.gbytes, machine.cacheGbytes);
   fmt::print("{:>9} {:>6} {:>6} {:>8} {:>7} {:>5}  {}\n", "ms", "%", "calls", "GFLOP/s", "GB/s", "roof",
              "kernel: nodes of the model");
   for (const KernelTime& r : rows) {
@@ -155,7 +156,9 @@ nlohmann::json measuredJson(const BenchFlags& f, const Measured& m, const Target
   if (m.flops >= 0) out["gflops"] = m.flops / percentile(m.times, 50) / 1e6;
   if (f.profile) {
     out["profile"] = profileJson(m.rows);
-    out["machine"] = {{"gflops", m.machine.gflops}, {"gbytes_per_s", m.machine.gbytes}};
+    out["machine"] = {{"gflops", m.machine.gflops},
+                      {"gbytes_per_s", m.machine.gbytes},
+                      {"cache_gbytes_per_s", m.machine.cacheGbytes}};
   }
   return out;
 }

@@ -1,11 +1,15 @@
 // See schedule.h.
 #include "select/schedule.h"
 
+#include "arith/analyzer.h"
 #include "base/parallel.h"
 #include "graph/visitor.h"
+#include "ir/build.h"
+#include "ir/printer.h"
 #include "ir/structural.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -41,14 +45,45 @@ Result<Module> markConstantBuffers(const Module& module) {
 
 namespace {
 
-// Float operations of one run of the block, or nothing when its shape is symbolic.
-std::optional<double> blockWork(const BlockNode& b) {
-  double points = 1;
-  for (const IterVar& a : b.iters) {
-    auto extent = asConst(a->domain->extent);
-    if (!extent) return std::nullopt;
-    points *= double(*extent);
+// A sum of products of extents: a number, and an expression over the symbolic dimensions (null: none).
+class Amount {
+public:
+  // Adds factor * the product of the extents.
+  void add(double factor, const std::vector<Expr>& extents) {
+    Expr symbolic;
+    for (const Expr& e : extents) {
+      Expr wide = castTo(kInt64, e);
+      if (auto extent = asConst(e))
+        factor *= double(*extent);
+      else
+        symbolic = symbolic ? symbolic * wide : wide;
+    }
+    if (!symbolic) {
+      number_ += factor;
+      return;
+    }
+    exact_ &= factor < 0x1p53 && factor == std::floor(factor);
+    if (exact_ && factor != 0) symbolic = symbolic * intImm(int64_t(factor));
+    if (factor != 0) rest_ = rest_ ? rest_ + symbolic : symbolic;
   }
+
+  // Keeps it as the attribute `key`, a number, or as `key`_text, an expression over the dimensions' names.
+  PrimFunc mark(const PrimFunc& f, const std::string& key) const {
+    if (!rest_) return withAttr(f, key, constantFloat(DType::Float(64), number_));
+    if (!exact_ || number_ >= 0x1p53) return f;
+    Analyzer analyzer;
+    Expr all = analyzer.simplify(rest_ + intImm(int64_t(std::ceil(number_))));
+    return withAttr(f, key + "_text", make<const StringImmNode>(print(all)));
+  }
+
+private:
+  double number_ = 0;
+  Expr rest_;
+  bool exact_ = true;
+};
+
+// Float operations of one point of the block.
+double pointWork(const BlockNode& b) {
   double work = 0;
   walk(b.body, [&](const NodeRef& n) {
     if (const auto* c = n.as<CallNode>())
@@ -56,33 +91,26 @@ std::optional<double> blockWork(const BlockNode& b) {
     if (const auto* x = n.as<BinaryNode>()) work += x->a->dtype.isFloat();
     return true;
   });
-  return points * work;
+  return work;
 }
 
-std::optional<double> workOf(const PrimFunc& f) {
-  std::optional<double> total = 0;
+Amount workOf(const PrimFunc& f) {
+  Amount total;
   walk(f->body, [&](const NodeRef& n) {
     const auto* b = n.as<BlockNode>();
     if (!b || b->iters.empty()) return true;
-    auto work = blockWork(*b);
-    total = total && work ? std::optional(*total + *work) : std::nullopt;
+    std::vector<Expr> extents;
+    for (const IterVar& a : b->iters) extents.push_back(a->domain->extent);
+    total.add(pointWork(*b), extents);
     return false;
   });
   return total;
 }
 
-std::optional<double> bytesOf(const PrimFunc& f) {
-  double total = 0;
-  for (const Buffer& b : f->buffers) {
-    if (!b) continue;
-    double bytes = double(b->dtype.bits) / 8;
-    for (const Expr& d : b->shape) {
-      auto extent = asConst(d);
-      if (!extent) return std::nullopt;
-      bytes *= double(*extent);
-    }
-    total += bytes;
-  }
+Amount bytesOf(const PrimFunc& f) {
+  Amount total;
+  for (const Buffer& b : f->buffers)
+    if (b) total.add(double(b->dtype.bits) / 8, {b->shape.begin(), b->shape.end()});
   return total;
 }
 
@@ -93,10 +121,7 @@ Result<Module> countWork(const Module& module) {
   for (size_t i = 0; i < module->functions.size(); ++i) {
     if (!module->functions[i].is<PrimFuncNode>()) continue;
     PrimFunc f = cast<PrimFuncNode>(module->functions[i]);
-    auto work = workOf(f), bytes = bytesOf(f);
-    if (work) f = withAttr(f, "flops", constantFloat(DType::Float(64), *work));
-    if (bytes) f = withAttr(f, "bytes", constantFloat(DType::Float(64), *bytes));
-    out->functions.set(i, f);
+    out->functions.set(i, bytesOf(f).mark(workOf(f).mark(f, "flops"), "bytes"));
   }
   return Module(out);
 }

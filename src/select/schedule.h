@@ -14,7 +14,8 @@ namespace bevel {
 Result<Module> markConstantBuffers(const Module& module);
 
 /// The work of a program where its shapes are constants: float operations (a multiply-add counts two), and
-/// bytes of its parameters. Attributes "flops" and "bytes", for profiles.
+/// bytes of its parameters. Attributes "flops" and "bytes", for profiles; "flops_text" and
+/// "bytes_text", over the names of the dimensions, where shapes are symbolic.
 Result<Module> countWork(const Module& module);
 
 /// What scheduling did to one program.
