@@ -14,13 +14,15 @@
 
 namespace bevel {
 
-/// 128 bits that stand for everything the code depends on.
+/// What stands for everything the code depends on.
 struct CacheKey {
   uint64_t high = 0, low = 0;
   std::string hex() const;
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };
-/// Key of a text: the lowered function, target, options, names. The build of this compiler is mixed in.
+/// Key of a text, all 128 bits of it (target, options, names), and of the lowered function, by its structural
+/// hash of 64 bits: functions that differ in names of variables only share their code. The build of this
+/// compiler is mixed in.
 CacheKey cacheKey(std::string_view text, uint64_t structuralHash);
 
 class KernelCache {
