@@ -24,10 +24,12 @@ def root():
 
 @pytest.fixture(scope="session")
 def bevel():
-    """Runs the tool: `bevel("run", model, ...)` gives the finished process, with text output."""
+    """Runs the tool: `bevel("run", model, ...)` gives the finished process, with text output. Every stage of a compile is
+    verified, printed, parsed and compared on the way."""
 
     def run(*args, code=0, timeout=300, **options):
         command = [str(tool_path()), *map(str, args)]
+        options.setdefault("env", os.environ | {"BEVEL_CHECK": "1"})
         result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
         if code is not None:
             assert result.returncode == code, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
