@@ -184,7 +184,7 @@ private:
     auto limits = [&](const Expr& e, const Expr& limit) {
       if (usesLoops(limit, w.loops) || !usesLoops(e, w.loops)) return false;
       return std::any_of(w.region.begin(), w.region.end(), [&](const Range& x) {
-        return x->min->dtype == e->dtype && !usesLoops(analyzer_.simplify(x->min - e), w.loops);
+        return asMultiple(x->min, e, w.loops, analyzer_).has_value();
       });
     };
     return limits(b->a, b->b) || limits(b->b, b->a);

@@ -3,6 +3,7 @@
 
 #include "arith/dims.h"
 #include "arith/int_set.h"
+#include "arith/linear.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -324,6 +325,27 @@ std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions opt
   return std::move(collector.accesses);
 }
 
+std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::vector<VarRange>& loops,
+                                   Analyzer& analyzer) {
+  if (index->dtype != e->dtype) return std::nullopt;
+  Expr rest = analyzer.simplify(index - e);
+  if (!usesAny(rest, loops)) return Multiple{1, rest};
+  std::vector<Var> used;
+  for (const VarRange& l : loops)
+    if (usesVar(e, l.first)) used.push_back(l.first);
+  auto inE = constStrides(e, used, analyzer), inIndex = constStrides(index, used, analyzer);
+  if (used.empty() || !inE || !inIndex || inE->front() == 0 || inIndex->front() % inE->front() != 0)
+    return std::nullopt;
+  int64_t factor = inIndex->front() / inE->front();
+  if (factor < 2) return std::nullopt;
+  rest = analyzer.simplify(index - e * factor);
+  IntSet set = relaxSet(rest, constant(rest->dtype, 1), independentGroups(loops), analyzer);
+  auto low = set.min ? asConst(analyzer.simplify(set.min)) : std::nullopt;
+  auto high = set.max ? asConst(analyzer.simplify(set.max)) : std::nullopt;
+  if (!low || !high || *low < 0 || *high >= factor) return std::nullopt;
+  return Multiple{factor, constant(rest->dtype, factor - 1)};
+}
+
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer) {
   auto groups = independentGroups(loops);
@@ -337,17 +359,18 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
   for (size_t d = 0; d < region.size(); ++d) {
     const Expr& first = region[d]->min;
     IntSet set = relaxSet(first, region[d]->extent, groups, analyzer);
-    // A condition e <= limit bounds first when first - e does not vary.
+    // A condition e <= limit bounds first when first - c*e does not vary, or stays below c.
     for (const UpperBound& b : upper) {
-      Expr rest = analyzer.simplify(first - b.e);
-      if (usesAny(rest, loops) || usesAny(region[d]->extent, loops)) continue;
-      Expr limit = analyzer.simplify(b.limit + rest + region[d]->extent - 1);
+      auto part = asMultiple(first, b.e, loops, analyzer);
+      if (!part || usesAny(region[d]->extent, loops)) continue;
+      Expr limit = analyzer.simplify(b.limit * part->factor + part->rest + (region[d]->extent - 1));
       set.max = !set.max ? limit : analyzer.simplify(min(set.max, limit));
     }
     for (const UpperBound& b : lower) {
-      Expr rest = analyzer.simplify(first - b.e);
-      if (usesAny(rest, loops)) continue;
-      Expr limit = analyzer.simplify(b.limit + rest);
+      auto part = asMultiple(first, b.e, loops, analyzer);
+      if (!part) continue;
+      Expr limit = analyzer.simplify(b.limit * part->factor +
+                                     (part->factor > 1 ? constant(first->dtype, 0) : part->rest));
       set.min = !set.min ? limit : analyzer.simplify(max(set.min, limit));
     }
     const Expr& size = buffer->shape[d];

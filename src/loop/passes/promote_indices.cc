@@ -14,7 +14,11 @@ namespace {
 
 class IndexPromotion : public Rewriter {
 public:
-  IndexPromotion() { memoise = false; }
+  explicit IndexPromotion(const PrimFunc& f) {
+    memoise = false;
+    for (const Buffer& b : f->buffers)
+      if (b) buffers_[b] = b; // parameters bind dimensions in the types that callers know
+  }
 
 private:
   NodeRef visit(const NodeRef& node) override {
@@ -180,7 +184,7 @@ private:
 } // namespace
 
 Result<PrimFunc> promoteIndices(const PrimFunc& f) {
-  return withBody(f, cast<StmtNode>(IndexPromotion()(NodeRef(f->body))));
+  return withBody(f, cast<StmtNode>(IndexPromotion(f)(NodeRef(f->body))));
 }
 
 } // namespace bevel
