@@ -1,6 +1,8 @@
 // Reads and writes of statements and blocks as unions of regions: detection, and the check of declared ones.
 #include "arith/analyzer.h"
+#include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/passes/context.h"
 #include "loop/regions.h"
 
 #include <algorithm>
@@ -62,26 +64,39 @@ const BufferRegionNode* findRegion(const Array<BufferRegion>& list, const Buffer
   return nullptr;
 }
 
-Status checkCovered(const Block& block, const Array<BufferRegion>& declared, const Array<BufferRegion>& found,
-                    const char* what, Analyzer& analyzer) {
-  for (const BufferRegion& f : found) {
-    const BufferRegionNode* d = findRegion(declared, f->buffer);
-    if (!d)
-      return fail(Error(ErrorCode::kInvalid, fmt::format("block \"{}\" {} buffer \"{}\" without declaring it",
-                                                         block->name, what, f->buffer->name))
+std::string textOf(const BufferRegion& region) {
+  std::string out = print(region);
+  return out.substr(0, out.find('\n'));
+}
+
+/// A region, and what holds where it is accessed.
+struct Access {
+  BufferRegion region;
+  Expr condition;
+};
+
+/// Everything found (as unions, and access by access) lies in a declared region.
+Status checkCovered(const Block& block, const Array<BufferRegion>& declared,
+                    const Array<BufferRegion>& unions, const std::vector<Access>& accesses, const char* what,
+                    Analyzer& analyzer) {
+  std::string name = "block \"" + block->name + "\" ";
+  for (const BufferRegion& u : unions) {
+    if (!findRegion(declared, u->buffer))
+      return fail(Error(ErrorCode::kInvalid,
+                        name + what + "s buffer \"" + u->buffer->name + "\" without declaring it")
                       .at(block));
-    for (size_t k = 0; k < d->region.size(); ++k) {
-      const Range &a = d->region[k], &b = f->region[k];
-      bool misses =
-          analyzer.prove(b->min < a->min) || analyzer.prove(a->min + a->extent < b->min + b->extent);
-      if (misses)
-        return fail(
-            Error(
-                ErrorCode::kInvalid,
-                fmt::format("block \"{}\" {} more of buffer \"{}\" in dimension {} than its declared region",
-                            block->name, what, f->buffer->name, k))
-                .at(block)
-                .at(f));
+    if (std::ranges::any_of(declared.raw(), [&](const NodeRef& d) { return same(d, u); })) continue;
+    for (const auto& [a, condition] : accesses) {
+      auto covers = [&](const NodeRef& d) { return regionCovers(cast<BufferRegionNode>(d), a, analyzer); };
+      auto runs = analyzer.assume(condition);
+      if (!a->buffer->sameAs(*u->buffer) || std::ranges::any_of(declared.raw(), covers)) continue;
+      return fail(Error(ErrorCode::kInvalid, name + "may " + what + " more of buffer \"" + u->buffer->name +
+                                                 "\" than it declares: " + textOf(a) +
+                                                 " is not provably inside " +
+                                                 textOf(BufferRegion(findRegion(declared, u->buffer))))
+                      .at(block)
+                      .at(a)
+                      .note("without T.reads and T.writes the regions are found from the body"));
     }
   }
   return {};
@@ -123,11 +138,12 @@ Regions blockAccess(const Block& block) {
   bindAxes(*block, analyzer);
   Regions found = accessedRegions(block, analyzer);
   if (!block->init) return found;
-  // An update reads what it writes: implied by the init.
-  Regions init = accessedRegions(block->init, analyzer);
+  // An update reads what it writes: implied by the init. Other elements of its output are not.
   Array<BufferRegion> reads;
-  for (const BufferRegion& r : found.reads)
-    if (!findRegion(init.writes, r->buffer)) reads.push_back(r);
+  for (const BufferRegion& r : found.reads) {
+    const BufferRegionNode* written = findRegion(found.writes, r->buffer);
+    if (!written || !same(BufferRegion(written), r)) reads.push_back(r);
+  }
   found.reads = reads;
   return found;
 }
@@ -162,8 +178,24 @@ Status checkBlockAccess(const Block& block) {
   Analyzer analyzer;
   bindAxes(*block, analyzer);
   Regions found = blockAccess(block);
-  BEVEL_CHECK(checkCovered(block, block->reads, found.reads, "reads", analyzer));
-  return checkCovered(block, block->writes, found.writes, "writes", analyzer);
+  std::vector<Access> reads, writes;
+  auto allAre = [](const Array<BufferRegion>& unions, const Array<BufferRegion>& declared) {
+    return std::ranges::all_of(unions.raw(), [&](const NodeRef& u) {
+      return std::ranges::any_of(declared.raw(), [&](const NodeRef& d) { return same(d, u); });
+    });
+  };
+  if (allAre(found.reads, block->reads) && allAre(found.writes, block->writes)) return {}; // as detected
+  for (const BufferAccess& a : collectAccesses(block)) {
+    if (!a.buffer) continue;
+    std::vector<Expr> here; // conditions of loops inside say nothing of the whole region
+    for (const Expr& c : a.conditions)
+      if (std::ranges::none_of(a.loops, [&](const VarRange& l) { return usesVar(c, l.first); }))
+        here.push_back(c);
+    (a.write ? writes : reads)
+        .push_back({relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer), conjunction(here)});
+  }
+  BEVEL_CHECK(checkCovered(block, block->reads, found.reads, reads, "read", analyzer));
+  return checkCovered(block, block->writes, found.writes, writes, "write", analyzer);
 }
 
 } // namespace bevel

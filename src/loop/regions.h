@@ -91,8 +91,8 @@ Block withDetectedAccess(const Block& block, bool keepDeclared = false);
 /// All blocks under the statement or function filled, innermost first.
 Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared = false);
 PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared = false);
-/// Fails when a declared region provably misses, or a declared list does not mention, an element that the
-/// body touches.
+/// Fails when a declared region does not provably cover, or a declared list does not mention, what the body
+/// touches.
 Status checkBlockAccess(const Block& block);
 
 } // namespace bevel
