@@ -12,6 +12,7 @@
 #include "arith/linear.h"
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "loop/instance_order.h"
 #include "loop/privacy.h"
 
 #include <algorithm>
@@ -45,9 +46,9 @@ public:
     std::vector<BufferAccess> accesses = collectAccesses(loop_->body);
     for (const BufferAccess& a : accesses) {
       if (!a.buffer) return illegal("has an effect that regions do not describe", a.node);
-      if (!a.write || inside.contains(a.buffer->data) || reduced_.contains(a.buffer->data)) continue;
+      if (!a.write || inside.contains(a.buffer->data)) continue;
       for (const BufferAccess& b : accesses)
-        if (b.buffer && b.buffer->sameAs(*a.buffer)) BEVEL_CHECK(checkPair(a, b));
+        if (b.buffer && b.buffer->sameAs(*a.buffer) && !sameReduction(a, b)) BEVEL_CHECK(checkPair(a, b));
     }
     return {};
   }
@@ -77,7 +78,7 @@ private:
         const IterVar& axis = r->block->iters[i];
         if (axis->type == IterType::kSpatial || !usesVar(r->values[i], loop_->var)) continue;
         if (axis->type == IterType::kReduce && allowReduction_) {
-          for (const BufferRegion& w : r->block->writes) reduced_.insert(w->buffer->data);
+          BEVEL_CHECK(addReduction(r));
           continue;
         }
         return illegal(fmt::format("binds the {} axis \"{}\" of block \"{}\"",
@@ -88,10 +89,29 @@ private:
     return {};
   }
 
+  /// Contributions to one element may come in any order; other accesses of it may not come between.
+  Status addReduction(const BlockRealize& r) {
+    if (r->block->init)
+      return illegal(fmt::format("is over a reduction of block \"{}\", whose init must come first: decompose "
+                                 "the reduction before",
+                                 r->block->name),
+                     r);
+    BEVEL_CHECK(checkAnyOrder(*r->block));
+    for (const auto* list : {&r->block->reads, &r->block->writes})
+      for (const BufferRegion& x : *list)
+        if (x->buffer->sameAs(*r->block->writes[0]->buffer)) reductionOf_[x.get()] = r->block.get();
+    return {};
+  }
+  /// Both are the block's own accesses of what it accumulates.
+  bool sameReduction(const BufferAccess& a, const BufferAccess& b) const {
+    auto x = reductionOf_.find(a.node.get()), y = reductionOf_.find(b.node.get());
+    return x != reductionOf_.end() && y != reductionOf_.end() && x->second == y->second;
+  }
+
   Status checkPair(const BufferAccess& w, const BufferAccess& a) {
     for (size_t d = 0; d < std::min(w.region.size(), a.region.size()); ++d)
       if (apartInDimension(w, a, d)) return {};
-    if (sameIndices(w, a) && oneToOne(w)) return {};
+    if (sameIndices(w, a) && oneToOne(w, a)) return {};
     return illegal(fmt::format("carries a dependence: different iterations {} \"{}\" at the same place, or "
                                "it cannot be proved that they do not",
                                a.write ? "write" : "write and read", w.buffer->name),
@@ -128,9 +148,9 @@ private:
       if (!same(w.region[d], a.region[d])) return false;
     return true;
   }
-  /// The loop and the loops inside that the indices use map one to one to elements; it is enough when they do
-  /// together with the loops around.
-  bool oneToOne(const BufferAccess& w) {
+  /// The loop and the loops inside that the indices use map one to one to elements, under the conditions that
+  /// hold of both accesses; it is enough when they do together with the loops around.
+  bool oneToOne(const BufferAccess& w, const BufferAccess& a) {
     Array<Expr> indices;
     for (const Range& r : w.region) {
       if (!isConst(r->extent, 1)) return false;
@@ -144,7 +164,9 @@ private:
     std::ranges::copy_if(enclosing_, std::back_inserter(around), used);
     around.insert(around.end(), iters.begin(), iters.end());
     Expr condition = boolImm(true);
-    for (const Expr& c : w.conditions) condition = logicalAnd(condition, c);
+    for (const Expr& c : w.conditions)
+      if (std::ranges::any_of(a.conditions, [&](const Expr& other) { return same(c, other); }))
+        condition = logicalAnd(condition, c);
     auto injective = [&](const IterRanges& over, const Expr& under) {
       return detectIterMap(indices, over, under, analyzer_, IterMapLevel::kInjective).has_value();
     };
@@ -155,7 +177,7 @@ private:
   const std::vector<VarRange>& enclosing_;
   bool allowReduction_;
   Analyzer analyzer_;
-  std::unordered_set<Var, RefHash> reduced_; // outputs of reductions that the loop may reorder
+  std::unordered_map<const Object*, const BlockNode*> reductionOf_; // accesses of accumulated elements
 };
 
 } // namespace

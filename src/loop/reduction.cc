@@ -22,9 +22,12 @@ std::optional<Intrin> laneReduction(BinaryOp op) {
   }
 }
 
-std::optional<Accumulation> accumulationOf(const StoreNode& update) {
+namespace {
+
+/// Whatever the operator: `B[i] = op(B[i], value)` or `B[i] = op(value, B[i])`.
+std::optional<Accumulation> selfUpdate(const StoreNode& update) {
   const auto* b = update.value.as<BinaryNode>();
-  if (!b || !laneReduction(b->op)) return std::nullopt;
+  if (!b) return std::nullopt;
   auto own = [&](const Expr& e) {
     const auto* l = e.as<LoadNode>();
     return l && !l->predicate && l->buffer->data == update.buffer->data &&
@@ -36,6 +39,20 @@ std::optional<Accumulation> accumulationOf(const StoreNode& update) {
   const Expr& value = first ? b->b : b->a;
   if (usesVar(value, update.buffer->data)) return std::nullopt;
   return Accumulation{b->op, value};
+}
+
+} // namespace
+
+std::optional<Accumulation> accumulationOf(const StoreNode& update) {
+  auto found = selfUpdate(update);
+  return found && laneReduction(found->op) ? found : std::nullopt;
+}
+
+bool accumulates(const BlockNode& block) {
+  const auto* update = block.body.as<StoreNode>();
+  if (!update || update->predicate) return false;
+  auto found = selfUpdate(*update);
+  return found && (laneReduction(found->op) || found->op == BinaryOp::kAnd || found->op == BinaryOp::kOr);
 }
 
 Expr neutralElement(BinaryOp op, DType t) {

@@ -16,6 +16,10 @@ struct Accumulation {
 };
 std::optional<Accumulation> accumulationOf(const StoreNode& update);
 
+/// The block's body is such an update without condition, or one by `and` / `or`: over the reals its instances
+/// may run in any order, once their elements are initialised.
+bool accumulates(const BlockNode& block);
+
 /// The intrinsic that combines the lanes of a vector; nothing for operators that an accumulation may not
 /// have.
 std::optional<Intrin> laneReduction(BinaryOp op);

@@ -5,6 +5,7 @@
 #include "arith/int_set.h"
 #include "arith/linear.h"
 #include "ir/structural.h"
+#include "loop/instance_order.h"
 
 #include <algorithm>
 
@@ -158,6 +159,7 @@ private:
     if (options_.useDeclared && !(r.block->reads.empty() && r.block->writes.empty())) {
       for (const BufferRegion& x : r.block->reads) addRegion(x->buffer, x->region, false, false, x);
       for (const BufferRegion& x : r.block->writes) addRegion(x->buffer, x->region, true, false, x);
+      if (hasOrderedEffect(*r.block)) addOpaque(r.block); // which regions do not tell
     } else {
       visitBlockBody(*r.block);
     }

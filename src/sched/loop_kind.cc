@@ -2,6 +2,7 @@
 
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "loop/instance_order.h"
 #include "sched/radix.h"
 
 #include <algorithm>
@@ -93,7 +94,8 @@ std::vector<std::optional<Slab>> slabsOf(const BufferRegion& region, const Scope
   return out;
 }
 
-/// All accesses of the buffer under the loop stay, in some dimension, within the iteration's own slab.
+} // namespace
+
 bool staysApart(const std::vector<ScopeBlock>& blocks, const Var& data, const For& loop) {
   std::optional<std::vector<std::optional<Slab>>> common;
   for (const ScopeBlock& b : blocks)
@@ -107,8 +109,6 @@ bool staysApart(const std::vector<ScopeBlock>& blocks, const Var& data, const Fo
       }
   return common && std::ranges::any_of(*common, [](const auto& s) { return s.has_value(); });
 }
-
-} // namespace
 
 namespace {
 /// Loops, sequences and blocks, nothing else.
@@ -132,8 +132,7 @@ bool isPlainlyIndependent(const For& loop, const Path& path) {
     for (size_t i = 0; i < b.block().iters.size(); ++i)
       if (b.block().iters[i]->type != IterType::kSpatial && usesVar(b.realize->values[i], loop->var))
         return false;
-    if (b.block().writes.empty() || effectOf(b.block().body) > Effect::kReads ||
-        usesVar(b.block().body, loop->var))
+    if (b.block().writes.empty() || hasOrderedEffect(b.block()) || usesVar(b.block().body, loop->var))
       return false;
     for (const BufferRegion& w : b.block().writes)
       if (!staysApart(info.blocks, w->buffer->data, loop)) return false;
@@ -151,6 +150,37 @@ Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allow
   return path;
 }
 
+Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes) {
+  Status status;
+  walk(loopAt(path)->body, [&](const NodeRef& n) {
+    auto* inner = n.as<ForNode>();
+    if (inner && clashes(*inner) && status)
+      status =
+          illegal(quoted(loopAt(path)) + " holds " + quoted(For(inner)) + ", which is " +
+                  (inner->thread.empty() ? kForKindNames[int(inner->forKind)] : "bound to " + inner->thread) +
+                  " already");
+    return !n.is<ExprNode>();
+  });
+  BEVEL_CHECK(std::move(status));
+  return path;
+}
+
+Status checkThreads(const Stmt& root, const Path& changed) {
+  std::vector<For> around = changed.loops();
+  around.push_back(loopAt(changed));
+  for (const For& l : around) {
+    if (l->forKind != ForKind::kParallel && l->forKind != ForKind::kThreadBinding) continue;
+    Path path = findLoop(root, l->var);
+    if (isPlainlyIndependent(loopAt(path), path)) continue;
+    Status free =
+        checkParallel(loopAt(path), enclosingRanges(path), false, accessedOnlyIn(loopAt(path), path));
+    if (!free)
+      return illegal(quoted(l) +
+                     " runs at once, and would no longer be independent: " + free.error().message);
+  }
+  return {};
+}
+
 void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::string& thread) {
   auto loop = mutableCopy(loopAt(path));
   loop->forKind = kind;
@@ -158,29 +188,59 @@ void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::strin
   setBody(sch, replaceAt(path, Stmt(loop)));
 }
 
-bool hasPlainBinding(const BlockRealize& realize) {
+/// The sum of the loops' variables, all else being constant, is one to one.
+static bool isOneToOne(const Expr& value, const std::vector<For>& loops) {
   std::vector<PlainTerm> terms;
-  int64_t offset = 0;
-  for (const IterVar& iv : realize->block->iters)
-    if (iv->type != IterType::kSpatial && iv->type != IterType::kReduce) return false;
-  for (const Expr& v : realize->values)
-    if (!plainTerms(v, 1, terms, offset)) return false;
+  int64_t offset = 0, reach = 1; // reach: one more than the largest value so far; 0 when unknown
+  if (!plainTerms(value, 1, terms, offset)) return false;
+  std::ranges::sort(terms, {}, &PlainTerm::factor);
+  for (const PlainTerm& t : terms) {
+    auto loop = std::ranges::find_if(loops, [&](const For& l) { return l->var.get() == t.var; });
+    if (loop == loops.end()) continue;
+    if (reach == 0 || t.factor < reach) return false;
+    auto extent = asConst((*loop)->extent);
+    int64_t span = 0;
+    if (!extent || __builtin_mul_overflow(std::max<int64_t>(*extent - 1, 0), t.factor, &span) ||
+        __builtin_add_overflow(reach, span, &reach))
+      reach = 0;
+  }
   return true;
 }
 
-Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {
-  forEachStmt(s, [&](const Stmt& x) {
-    if (auto* loop = x.as<ForNode>()) bindLoop(For(loop), analyzer);
-    return x->kind == Kind::kFor;
+bool keepsResultsInAnyOrder(const BlockRealize& realize, const std::vector<For>& loops) {
+  const BlockNode& block = *realize->block;
+  std::vector<PlainTerm> terms; // of all axes: a loop drives one axis at most
+  int64_t offset = 0;
+  for (const Expr& v : realize->values)
+    if (!plainTerms(v, 1, terms, offset)) return false;
+  if (!checkAnyOrder(block)) return false;
+  if (!block.init) return true;
+  // The step with all reduction loops at their start is the only one that initialises, and stays the first.
+  for (size_t i = 0; i < block.iters.size(); ++i)
+    if (block.iters[i]->type == IterType::kSpatial && !isOneToOne(realize->values[i], loops)) return false;
+  return std::ranges::all_of(loops, [&](const For& l) {
+    return isConst(l->extent, 1) || std::ranges::find(terms, l->var.get(), &PlainTerm::var) != terms.end();
   });
-  return mapLeaves(s, [&](const Stmt& leaf) -> Stmt {
-    auto* realize = leaf.as<BlockRealizeNode>();
-    if (!realize) return leaf;
+}
+
+Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {
+  if (auto* loop = s.as<ForNode>()) {
+    bindLoop(For(loop), analyzer);
+    auto copy = mutableCopy(For(loop));
+    copy->body = simplifyBindings(loop->body, analyzer);
+    analyzer.unbind(loop->var); // that it runs is known inside only
+    return Stmt(copy);
+  }
+  if (auto* realize = s.as<BlockRealizeNode>()) {
     auto copy = mutableCopy(BlockRealize(realize));
     for (size_t i = 0; i < copy->values.size(); ++i) copy->values.set(i, analyzer.simplify(copy->values[i]));
     copy->predicate = analyzer.simplify(copy->predicate);
     return Stmt(copy);
-  });
+  }
+  Stmt out = s;
+  for (int i = 0; i < numChildren(s); ++i)
+    if (Stmt child = childAt(s, i)) out = withChild(out, i, simplifyBindings(child, analyzer));
+  return out;
 }
 
 } // namespace bevel

@@ -15,6 +15,7 @@
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
+#include "loop/instance_order.h"
 
 #include <algorithm>
 
@@ -126,7 +127,7 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks, const std::st
   const BlockInfo& b = *it;
   r.reduction = &b;
   size_t spatial = b.numSpatial();
-  if (spatial == 0 || !b.block->body.is<StoreNode>() || !b.accesses.back().write) return std::nullopt;
+  if (spatial == 0 || !checkAnyOrder(*b.block) || !b.accesses.back().write) return std::nullopt;
   for (size_t k = 0; k < spatial; ++k) // spatial axes come first in programs from tensor expressions
     if (b.isReduce(k)) return std::nullopt;
   r.column = columnOf(b);

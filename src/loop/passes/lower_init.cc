@@ -7,9 +7,10 @@
 //                C[vi] += A[vi, vk]
 //
 // The init moves before the outermost reduction loop when the loops from there down to the block form a nest
-// with nothing else in it, and no loop outside takes part in a reduction axis. Its predicate is the block's
-// at the first step. An empty reduction then gives the init's value. Otherwise the block runs its init under
-// "all reduction axes at their start".
+// with nothing else in it whose first step provably is the one that initialises (instance_order.h). Its
+// predicate is the block's at that step. An empty reduction then gives the init's value. Otherwise the block
+// runs its init under "all reduction axes at their start".
+#include "loop/instance_order.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -19,15 +20,9 @@
 namespace bevel {
 namespace {
 
-using VarSet = std::unordered_set<const VarNode*>;
-
-bool usesAny(const NodeRef& e, const VarSet& vars) {
-  return usesAnyVar(e, [&](const VarNode* v) { return vars.contains(v); });
-}
-
 class InitLowering : public Rewriter {
 public:
-  explicit InitLowering(const PrimFunc& f) {
+  explicit InitLowering(const PrimFunc& f) : function_(f) {
     memoise = false;
     walk(f->body, [&](const NodeRef& n) {
       if (const auto* b = n.as<BlockNode>()) names_.insert(b->name);
@@ -38,20 +33,11 @@ public:
 private:
   NodeRef visit(const NodeRef& node) override {
     if (node.is<ExprNode>()) return node;
-    if (const auto* loop = node.as<ForNode>()) {
+    if (node.is<ForNode>())
       if (Stmt split = hoist(cast<ForNode>(node))) return (*this)(NodeRef(split));
-      outer_.insert(loop->var.get());
-      NodeRef out = visitChildren(node);
-      outer_.erase(loop->var.get());
-      return out;
-    }
-    if (const auto* block = node.as<BlockNode>()) {
-      for (const IterVar& v : block->iters) outer_.insert(v->var.get());
-      Block out = cast<BlockNode>(visitChildren(node));
-      for (const IterVar& v : block->iters) outer_.erase(v->var.get());
-      return out->init ? NodeRef(guarded(out)) : NodeRef(out);
-    }
-    return visitChildren(node);
+    if (!node.is<BlockNode>()) return visitChildren(node);
+    Block out = cast<BlockNode>(visitChildren(node));
+    return out->init ? NodeRef(guarded(out)) : NodeRef(out);
   }
 
   /// if all reduction axes are at their start: init; then the body.
@@ -67,7 +53,8 @@ private:
     return copy;
   }
 
-  /// The init nest followed by the nest without init, or null when it cannot be proved right.
+  /// The init nest followed by the nest without init, or null when `top` does not begin the reduction or it
+  /// cannot be proved right.
   Stmt hoist(const For& top) {
     std::vector<For> nest;
     Stmt inner = top;
@@ -79,69 +66,13 @@ private:
     BlockRealize realize = cast<BlockRealizeNode>(inner);
     const BlockNode& block = *realize->block;
     if (!block.init || !block.matches.empty()) return nullptr;
-
-    VarSet reduce, spatial, inNest;
-    for (const For& l : nest) inNest.insert(l->var.get());
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      bool isReduce = block.iters[i]->type == IterType::kReduce;
-      bool usesOuter = usesAny(realize->values[i], outer_);
-      if (isReduce && usesOuter) return nullptr;
-      usesAnyVar(realize->values[i], [&](const VarNode* v) {
-        if (inNest.contains(v)) (isReduce ? reduce : spatial).insert(v);
-        return false;
-      });
-    }
-    if (!reduce.contains(top->var.get())) return nullptr;
-    for (const VarNode* v : reduce)
-      if (spatial.contains(v)) return nullptr;
-    return split(nest, realize, reduce, spatial);
-  }
-
-  Stmt split(const std::vector<For>& nest, const BlockRealize& realize, const VarSet& reduce,
-             const VarSet& spatial) {
-    VarMap firstStep; // loops that the init does not need, at their start
-    std::vector<For> kept;
-    for (const For& l : nest) {
-      if (!spatial.contains(l->var.get())) {
-        firstStep[l->var] = substitute(l->min, firstStep);
-        continue;
-      }
-      if (usesAny(l->min, reduce) || usesAny(l->extent, reduce)) return nullptr;
-      kept.push_back(l);
-    }
-    std::vector<Expr> conditions;
-    for (const Expr& c : conjuncts(realize->predicate)) {
-      bool onlyReduce = usesAny(c, reduce) && !usesAny(c, spatial) && !usesAny(c, outer_);
-      if (!onlyReduce) conditions.push_back(substitute(c, firstStep));
-    }
-    Stmt init = initRealize(realize, conditions);
-    for (size_t i = kept.size(); i-- > 0;) {
-      auto loop = mutableCopy(kept[i]);
-      loop->body = init;
-      init = loop;
-    }
-    return seq({freshen(init), withoutInit(nest, realize)});
-  }
-
-  Stmt initRealize(const BlockRealize& realize, const std::vector<Expr>& conditions) {
-    const BlockNode& block = *realize->block;
-    auto made = make<BlockNode>(uniqueName(block.name + "_init"));
-    VarMap starts;
-    Array<Expr> values;
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      if (block.iters[i]->type == IterType::kReduce) {
-        starts[block.iters[i]->var] = block.iters[i]->domain->min;
-        continue;
-      }
-      made->iters.push_back(block.iters[i]);
-      values.push_back(realize->values[i]);
-    }
-    made->body = substitute(block.init, starts);
-    for (const BufferRegion& w : block.writes) made->writes.push_back(substitute(w, starts));
-    made->origin = block.origin;
-    auto out = make<BlockRealizeNode>(values, conjunction(conditions), Block(made));
-    out->origin = realize->origin;
-    return BlockRealize(out);
+    bool reduces = false;
+    for (size_t i = 0; i < block.iters.size(); ++i)
+      reduces |= block.iters[i]->type == IterType::kReduce && usesVar(realize->values[i], top->var);
+    if (!reduces) return nullptr;
+    auto found = hoistInit(function_, realize, nest);
+    if (!found) return nullptr;
+    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), withoutInit(nest, realize)});
   }
 
   static Stmt withoutInit(const std::vector<For>& nest, const BlockRealize& realize) {
@@ -164,8 +95,8 @@ private:
     return name;
   }
 
+  const PrimFunc& function_;
   std::unordered_set<std::string> names_;
-  VarSet outer_; // loops and axes around the current place
 };
 
 } // namespace

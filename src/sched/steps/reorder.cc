@@ -92,7 +92,9 @@ static Status checkRanges(const ReorderPlan& plan) {
 /// Every loop that moves inside another one must allow its iterations in any order.
 static Status checkCrossings(const ReorderPlan& plan) {
   const Stmt& inside = plan.before.back()->body;
-  if (inside->kind == Kind::kBlockRealize && hasPlainBinding(cast<BlockRealizeNode>(inside))) return {};
+  if (auto* realize = inside.as<BlockRealizeNode>();
+      realize && keepsResultsInAnyOrder(BlockRealize(realize), plan.before))
+    return {};
   std::vector<size_t> position(plan.order.size());
   for (size_t k = 0; k < plan.order.size(); ++k) position[plan.order[k]] = k;
   auto enclosing = enclosingRanges(plan.path);
@@ -102,6 +104,22 @@ static Status checkCrossings(const ReorderPlan& plan) {
     for (size_t j = i + 1; j < plan.before.size(); ++j) moves |= position[i] > position[j];
     if (moves) BEVEL_CHECK(checkReorderable(loop, enclosing));
     enclosing.emplace_back(loop->var, range(loop->min, loop->extent));
+  }
+  return {};
+}
+
+/// Lanes of a vector hold no threads and no lanes of another; threads hold no threads.
+static Status checkKinds(const ReorderPlan& plan) {
+  for (size_t k = 0; k < plan.order.size(); ++k) {
+    const For& outer = plan.before[plan.order[k]];
+    bool vector = outer->forKind == ForKind::kVectorized, thread = outer->forKind == ForKind::kParallel;
+    for (size_t m = k + 1; m < plan.order.size() && (vector || thread); ++m) {
+      const For& inner = plan.before[plan.order[m]];
+      if (inner->forKind == ForKind::kParallel || (vector && inner->forKind == ForKind::kVectorized))
+        return illegal(quoted(inner) + ", which is " + kForKindNames[int(inner->forKind)] +
+                       ", would be inside " + quoted(outer) + ", which is " +
+                       kForKindNames[int(outer->forKind)]);
+    }
   }
   return {};
 }
@@ -122,6 +140,7 @@ static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
     plan.order.push_back(source);
   }
   BEVEL_CHECK(checkRanges(plan));
+  BEVEL_CHECK(checkKinds(plan));
   BEVEL_CHECK(checkCrossings(plan));
   return plan;
 }

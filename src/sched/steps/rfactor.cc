@@ -132,6 +132,9 @@ static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
   const Block& block = plan.realize->block;
   ScopeInfo info(scope);
   BEVEL_CHECK(checkReductionBlock(info, info.indexOf(block->name)));
+  Analyzer analyzer;
+  bindDims(sch.func(), analyzer);
+  BEVEL_CHECK(checkCoversDomain(info.blocks[size_t(info.indexOf(block->name))], analyzer));
   BEVEL_CHECK(checkLoops(plan, loopAt(path)->var));
   for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
   auto* update = block->body.as<StoreNode>();

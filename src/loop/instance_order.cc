@@ -1,0 +1,213 @@
+#include "loop/instance_order.h"
+
+#include "arith/iter_map.h"
+#include "ir/structural.h"
+#include "loop/dependence.h"
+#include "loop/passes/context.h"
+#include "loop/reduction.h"
+#include "loop/regions.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+tl::unexpected<Error> illegal(const BlockNode& block, const std::string& why) {
+  return fail(ErrorCode::kIllegal, "block " + block.name + " " + why);
+}
+
+bool touches(const Array<BufferRegion>& regions, const Var& data) {
+  return std::ranges::any_of(
+      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
+}
+
+/// The single elements that the block writes: of its store, or as declared.
+Array<Expr> elementIndices(const BlockNode& block, const BufferRegion& written) {
+  if (auto* s = block.body.as<StoreNode>()) return s->indices;
+  Array<Expr> out;
+  for (const Range& r : written->region)
+    if (isConst(r->extent, 1)) out.push_back(r->min);
+  return out;
+}
+
+/// Every spatial axis of several values indexes the region alone, or all of them together one to one.
+bool ownsElements(const BlockNode& block, const BufferRegion& written) {
+  Array<Expr> indices = elementIndices(block, written);
+  IterRanges axes;
+  bool plain = true;
+  for (const IterVar& iv : block.iters) {
+    if (iv->type != IterType::kSpatial || isConst(iv->domain->extent, 1)) continue;
+    axes.emplace_back(iv->var, iv->domain);
+    plain &= std::ranges::any_of(indices.raw(), [&](const NodeRef& i) { return i == NodeRef(iv->var); });
+  }
+  if (plain) return true;
+  Analyzer analyzer;
+  return detectIterMap(indices, axes, nullptr, analyzer, IterMapLevel::kInjective).has_value();
+}
+
+/// The values, as functions of the loops, are one to one: different variables, or by the general machinery.
+bool oneToOne(const Array<Expr>& values, const std::vector<For>& loops, Analyzer& analyzer) {
+  bool plain = true;
+  for (size_t i = 0; i < values.size(); ++i) {
+    plain &= values[i]->kind == Kind::kVar || values[i]->kind == Kind::kIntImm;
+    for (size_t k = 0; plain && k < i; ++k) plain = values[k] != values[i] || values[i]->kind != Kind::kVar;
+  }
+  if (plain) return true;
+  IterRanges ranges;
+  for (const For& l : loops)
+    if (!isConst(l->extent, 1)) ranges.emplace_back(l->var, range(l->min, l->extent));
+  return detectIterMap(values, ranges, nullptr, analyzer, IterMapLevel::kInjective).has_value();
+}
+
+bool usesLoops(const NodeRef& e, const std::vector<For>& loops) {
+  return std::ranges::any_of(loops, [&](const For& l) { return usesVar(e, l->var); });
+}
+
+/// The block reads of what it writes only the element that it writes then, and its init nothing of it.
+Status checkReadsOwnElement(const BlockNode& block) {
+  if (accumulates(block) && block.init.is<StoreNode>() &&
+      !usesVar(block.init.as<StoreNode>()->value, block.init.as<StoreNode>()->buffer->data))
+    return {};
+  std::vector<std::pair<Buffer, Array<Expr>>> stores;
+  bool own = true;
+  auto sameElement = [](const Array<Expr>& a, const Array<Expr>& b) {
+    return std::ranges::equal(a.raw(), b.raw(),
+                              [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
+  };
+  auto isWritten = [&](const Buffer& b) { return touches(block.writes, b->data); };
+  walk(block.body, [&](const NodeRef& n) {
+    if (auto* s = n.as<StoreNode>()) stores.emplace_back(s->buffer, s->indices);
+    return true;
+  });
+  walk(block.body, [&](const NodeRef& n) {
+    if (auto* l = n.as<LoadNode>(); l && isWritten(l->buffer))
+      own &= std::ranges::any_of(stores, [&](const auto& s) {
+        return s.first->data == l->buffer->data && sameElement(s.second, l->indices);
+      });
+    return true;
+  });
+  walk(block.init, [&](const NodeRef& n) {
+    if (auto* l = n.as<LoadNode>()) own &= !isWritten(l->buffer);
+    return true;
+  });
+  if (!own) return illegal(block, "reads elements of its output that it does not update at that step");
+  return {};
+}
+
+} // namespace
+
+bool hasOrderedEffect(const BlockNode& block) {
+  return effectOf(block.body) > Effect::kReads || (block.init && effectOf(block.init) > Effect::kReads);
+}
+
+Status checkAnyOrder(const BlockNode& block) {
+  if (hasOrderedEffect(block)) return illegal(block, "has effects that must happen in order");
+  if (block.writes.empty()) return illegal(block, "writes no buffer that is known");
+  bool updates = block.init != nullptr;
+  for (const IterVar& iv : block.iters) {
+    if (iv->type != IterType::kSpatial && iv->type != IterType::kReduce)
+      return illegal(block, "has the axis " + iv->var->name + ", which must run in order");
+    updates |= iv->type == IterType::kReduce;
+  }
+  for (const BufferRegion& w : block.writes) updates |= touches(block.reads, w->buffer->data);
+  if (updates && !accumulates(block))
+    return illegal(block, "does not accumulate by a sum, product, minimum or maximum of one element: its "
+                          "updates must run in order");
+  if (updates && !block.init) return {}; // every contribution counts once, whatever the element
+  for (const BufferRegion& w : block.writes)
+    if (!ownsElements(block, w))
+      return illegal(block, "may write an element of buffer " + w->buffer->name +
+                                " for several values of its spatial axes");
+  return {};
+}
+
+Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest) {
+  const BlockNode& block = *realize->block;
+  InitHoist out;
+  std::vector<For> steps; // loops that the init does without
+  Array<Expr> spatialValues, reduceValues;
+  for (size_t i = 0; i < realize->values.size(); ++i)
+    (block.iters[i]->type == IterType::kReduce ? reduceValues : spatialValues).push_back(realize->values[i]);
+  for (const For& l : nest) {
+    auto uses = [&](const NodeRef& v) { return usesVar(v, l->var); };
+    bool spatial = std::ranges::any_of(spatialValues.raw(), uses),
+         reduce = std::ranges::any_of(reduceValues.raw(), uses);
+    std::string loop = "loop " + l->var->name;
+    if (spatial && reduce)
+      return fail(ErrorCode::kIllegal,
+                  loop + " drives both spatial and reduction axes of block " + block.name);
+    if (spatial && (usesLoops(l->min, steps) || usesLoops(l->extent, steps)))
+      return fail(ErrorCode::kIllegal, "the range of " + loop + " depends on a reduction loop");
+    if (!spatial && !reduce && !isConst(l->extent, 1))
+      return fail(ErrorCode::kIllegal,
+                  loop + " repeats the reduction: each repetition needs its own initialisation");
+    if (!spatial) out.firstStep[l->var] = substitute(l->min, out.firstStep);
+    (spatial ? out.loops : steps).push_back(l);
+  }
+  Analyzer analyzer;
+  bindDims(f, analyzer);
+  Expr runs = boolImm(true); // no reduction is empty
+  for (size_t i = 0; i < realize->values.size(); ++i) {
+    const IterVar& iv = block.iters[i];
+    if (iv->type != IterType::kReduce) continue;
+    if (!analyzer.proveEqual(substitute(realize->values[i], out.firstStep), iv->domain->min))
+      return illegal(block, "does not provably begin with reduction axis " + iv->var->name +
+                                " at its start: its initialisation may run at another step, or not at all");
+    if (!asConst(iv->domain->extent))
+      runs = logicalAnd(runs, iv->domain->extent >= constant(iv->domain->extent->dtype, 1));
+  }
+  if (!oneToOne(reduceValues, steps, analyzer) || !oneToOne(spatialValues, out.loops, analyzer))
+    return illegal(block, "may run its initialisation several times for one element");
+  for (const BufferRegion& w : block.writes)
+    if (!ownsElements(block, w))
+      return illegal(block, "may initialise an element of buffer " + w->buffer->name + " several times");
+  BEVEL_CHECK(checkReadsOwnElement(block));
+  std::vector<Expr> conditions;
+  auto assumed = analyzer.assume(runs);
+  for (const Expr& c : conjuncts(realize->predicate)) {
+    Expr first = substitute(c, out.firstStep);
+    if (usesLoops(c, steps) && analyzer.prove(first)) continue;
+    conditions.push_back(first);
+  }
+  out.predicate = conjunction(conditions);
+  return out;
+}
+
+Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::string& name,
+              const std::string& loopSuffix) {
+  const BlockNode& block = *realize->block;
+  auto made = make<BlockNode>(name);
+  VarMap axes, loops;
+  Array<Expr> values;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const IterVar& iv = block.iters[i];
+    if (iv->type == IterType::kReduce) {
+      axes[iv->var] = iv->domain->min;
+      continue;
+    }
+    Var v = var(iv->var->name, iv->var->dtype);
+    axes[iv->var] = v;
+    made->iters.push_back(make<const IterVarNode>(iv->domain, v, iv->type));
+    values.push_back(realize->values[i]);
+  }
+  made->body = freshen(substitute(block.init, axes));
+  made->annotations = block.annotations;
+  for (const BufferRegion& w : block.writes) made->writes.push_back(substitute(w, axes));
+  made->origin = block.origin;
+  bool reads = false;
+  walk(made->body, [&](const NodeRef& n) { return reads |= n.is<LoadNode>() || n.is<CallNode>(), !reads; });
+  auto inner =
+      make<BlockRealizeNode>(values, hoist.predicate, reads ? withDetectedAccess(Block(made)) : Block(made));
+  inner->origin = realize->origin;
+  Stmt nest = BlockRealize(inner);
+  for (size_t i = hoist.loops.size(); i-- > 0;) {
+    auto copy = mutableCopy(hoist.loops[i]);
+    copy->var = var(copy->var->name + loopSuffix, copy->var->dtype);
+    loops[hoist.loops[i]->var] = copy->var;
+    copy->body = nest;
+    nest = Stmt(copy);
+  }
+  return substitute(nest, loops);
+}
+
+} // namespace bevel
