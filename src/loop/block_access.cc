@@ -185,14 +185,18 @@ Status checkBlockAccess(const Block& block) {
     });
   };
   if (allAre(found.reads, block->reads) && allAre(found.writes, block->writes)) return {}; // as detected
-  for (const BufferAccess& a : collectAccesses(block)) {
+  std::vector<BufferAccess> accesses = collectAccesses(block);
+  auto changing = buffersWritten(accesses);
+  for (const BufferAccess& a : accesses) {
     if (!a.buffer) continue;
     std::vector<Expr> here; // conditions of loops inside say nothing of the whole region
     for (const Expr& c : a.conditions)
       if (std::ranges::none_of(a.loops, [&](const VarRange& l) { return usesVar(c, l.first); }))
         here.push_back(c);
     (a.write ? writes : reads)
-        .push_back({relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer), conjunction(here)});
+        .push_back(
+            {withoutChanging(relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer), changing),
+             conjunction(here)});
   }
   BEVEL_CHECK(checkCovered(block, block->reads, found.reads, reads, "read", analyzer));
   return checkCovered(block, block->writes, found.writes, writes, "write", analyzer);

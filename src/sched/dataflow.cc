@@ -3,6 +3,7 @@
 #include "arith/iter_map.h"
 #include "arith/linear.h"
 #include "ir/structural.h"
+#include "loop/instance_order.h"
 #include "loop/regions.h"
 #include "sched/radix.h"
 
@@ -28,11 +29,17 @@ struct Toucher {
   void visit(const Stmt& s) {
     if (auto* realize = s.as<BlockRealizeNode>()) return add(*realize);
     bool isLoop = s->kind == Kind::kFor;
-    if (isLoop) loops.push_back(cast<ForNode>(s));
+    if (isLoop) { // its range helps to prove; that it runs is known inside only
+      loops.push_back(cast<ForNode>(s));
+      bindLoop(loops.back(), analyzer);
+    }
     int n = numChildren(s);
     for (int i = 0; i < n; ++i)
       if (Stmt child = childAt(s, i)) visit(child);
-    if (isLoop) loops.pop_back();
+    if (isLoop) {
+      analyzer.unbind(loops.back()->var);
+      loops.pop_back();
+    }
   }
 
   void add(const BlockRealizeNode& realize) {
@@ -54,10 +61,6 @@ struct Toucher {
 
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer) {
   Toucher toucher{data, write, analyzer, {}, nullptr};
-  forEachStmt(root, [&](const Stmt& s) { // loop ranges help to prove; variables are unique
-    if (s->kind == Kind::kFor) bindLoop(cast<ForNode>(s), analyzer);
-    return s->kind == Kind::kFor;
-  });
   toucher.visit(root);
   return toucher.result;
 }
@@ -308,6 +311,25 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
         if (Status whole = checkCompleteOrReduction(info, w); !whole) return whole;
     }
   }
+  return {};
+}
+
+Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last) {
+  const ScopeBlock& self = info.blocks[size_t(block)];
+  auto [from, to] = std::minmax(block, last);
+  for (int i = 0; i < int(info.blocks.size()); ++i) {
+    const ScopeBlock& other = info.blocks[size_t(i)];
+    bool passed = (i >= from && i <= to) || sharedLoops(other.loops, self.loops) > 0;
+    if (passed && hasOrderedEffect(other.block()))
+      return illegal("block " + other.name() + " has effects that must happen once and in order: block " +
+                     self.name() + " cannot be moved across it");
+  }
+  return {};
+}
+
+Status checkNoEffectsBetween(const ScopeInfo& info, int block, const Var& loop) {
+  for (int i = 0; i < int(info.blocks.size()); ++i)
+    if (isUnder(info.blocks[size_t(i)], loop)) BEVEL_CHECK(checkNoEffectsUntil(info, block, i));
   return {};
 }
 

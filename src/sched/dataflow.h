@@ -60,6 +60,12 @@ bool isUnder(const ScopeBlock& block, const Var& loop);
 /// reduction and shares a loop with the block.
 Status checkStableInputs(const ScopeInfo& info, int block);
 
+/// Nothing between the block and the blocks under a loop has effects that loads and stores do not tell, and
+/// neither has the block.
+Status checkNoEffectsBetween(const ScopeInfo& info, int block, const Var& loop);
+/// The same from the block to a later one.
+Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last);
+
 /// Inserts a statement into a loop's or block's body before item `position` of its sequence.
 Stmt insertInto(const Stmt& body, size_t position, const Stmt& s);
 /// The root with the statement inserted into the body of a loop of it.

@@ -1,16 +1,38 @@
 #include "sched/move.h"
 
+#include "loop/reduction.h"
+#include "sched/loop_kind.h"
+
 #include <algorithm>
 
 namespace bevel {
+
+/// A reduction moves into loops over its axes in order. Where its updates do not simply accumulate, that must be
+/// the order that they have.
+static Status checkUpdatesInOrder(const ScopeBlock& block) {
+  if (!block.block().init || accumulates(block.block())) return {};
+  std::vector<const Expr*> axes;
+  for (size_t i = 0; i < block.realize->values.size(); ++i)
+    if (const IterVar& iv = block.block().iters[i];
+        iv->type != IterType::kSpatial && !isConst(iv->domain->extent, 1))
+      axes.push_back(&block.realize->values[i]);
+  size_t next = 0;
+  for (const For& l : block.loops)
+    if (next < axes.size() && *axes[next] == Expr(l->var)) ++next;
+  if (next == axes.size()) return {};
+  return illegal(quoted(block.block()) + " does not accumulate by a sum, product, minimum or maximum of one "
+                                         "element, and its reduction axes are not simply its loops in order");
+}
 
 Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& analyzer) {
   BEVEL_TRY(BlockSite site, siteOf(sch, block));
   BEVEL_TRY(Path loopPath, locate(sch, loop));
   BEVEL_CHECK(checkMovable(site.path, loopPath));
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
-  bindContext(sch, site.path, analyzer);
-  bindLoops(loopPath, analyzer);
+  BEVEL_CHECK(checkUpdatesInOrder(site.inScope()));
+  BEVEL_CHECK(checkNoEffectsBetween(site.info, site.self, loopAt(loopPath)->var));
+  bindDims(sch.func(), analyzer);
+  bindLoops(loopPath, analyzer); // of the loops around the block no longer: that they run is not known there
   bindLoop(loopAt(loopPath), analyzer);
   BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
   For target = loopAt(loopPath);
@@ -40,12 +62,13 @@ static Result<size_t> positionOf(const Move& move, int64_t index) {
 
 Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index) {
   BEVEL_TRY(size_t position, positionOf(move, index));
-  return MovePlan{move.site.path, move.loop->var, std::move(nest), position};
+  Stmt root = insertUnder(withoutBlock(move.site.path), move.loop->var, position, nest);
+  BEVEL_CHECK(checkThreads(root, move.loopPath));
+  return MovePlan{root};
 }
 
 void applyMove(Schedule& sch, MovePlan&& plan) {
-  Stmt root = withoutBlock(plan.path);
-  setBody(sch, insertUnder(root, plan.loop, plan.position, plan.nest));
+  setBody(sch, plan.root);
 }
 
 } // namespace bevel

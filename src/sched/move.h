@@ -16,13 +16,10 @@ struct Move {
 Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& analyzer);
 
 struct MovePlan {
-  Path path; // to the block
-  Var loop;
-  Stmt nest;
-  size_t position; // in the loop's body
+  Stmt root; // the program after it
 };
 /// The place among the items of the loop's body that `index` names (-1: the last possible, -2: the first),
-/// between the block's producers and its consumers there.
+/// between the block's producers and its consumers there. Threads around it must stay independent.
 Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index);
 void applyMove(Schedule& sch, MovePlan&& plan);
 

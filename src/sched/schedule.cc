@@ -1,6 +1,7 @@
 #include "sched/schedule.h"
 
 #include "ir/printer.h"
+#include "ir/structural.h"
 #include "loop/regions.h"
 #include "sched/tree.h"
 
@@ -14,12 +15,30 @@ Error notBlockForm(const std::string& name, const std::string& why) {
   return Error(ErrorCode::kInvalid, "function " + name + " cannot be scheduled: " + why);
 }
 
+/// No two buffers share their data: steps take a buffer for all that touches its elements.
+Status checkNoSecondViews(const std::string& name, const PrimFunc& f) {
+  Status status;
+  std::unordered_set<Var, RefHash> data;
+  for (const Buffer& b : f->buffers)
+    if (b && !data.insert(b->data).second)
+      status = fail(notBlockForm(name, "parameter buffer " + b->name + " is a second view of another one"));
+  walk(f->body, [&](const NodeRef& n) {
+    if (auto* d = n.as<DeclBufferNode>())
+      status = fail(
+          notBlockForm(name, "buffer " + d->buffer->name + " is a second view of the data of another one")
+              .at(n));
+    return status.has_value() && !n.is<ExprNode>();
+  });
+  return status;
+}
+
 /// Unique block names and loop variables, a root block, and declared accesses that cover the real ones.
 Status checkProgram(const std::string& name, const PrimFunc& f) {
   auto* root = f->body.as<BlockRealizeNode>();
   if (!root || !root->block->iters.empty())
     return fail(notBlockForm(name, "its body is not one root block")
                     .help("write the body inside `with T.sblock(\"root\"):`"));
+  BEVEL_CHECK(checkNoSecondViews(name, f));
   std::unordered_set<std::string> names;
   std::unordered_set<Var, RefHash> vars;
   Status status;
@@ -98,11 +117,19 @@ Result<const Schedule::Entry*> Schedule::entry(RV rv) const {
 
 Result<std::string> Schedule::nameOf(BlockRV block) const {
   BEVEL_TRY(const Entry* e, entry(block));
-  return cast<StringImmNode>(e->node)->value;
+  const std::string& name = cast<StringImmNode>(e->node)->value;
+  if (e->func != current_)
+    return fail(ErrorCode::kUsage,
+                "block " + name + " belongs to function " + functions_[size_t(e->func)].name);
+  if (e->gone) return fail(ErrorCode::kIllegal, "block " + name + " is no longer in the program");
+  return name;
 }
 
 Result<Var> Schedule::varOf(LoopRV loop) const {
   BEVEL_TRY(const Entry* e, entry(loop));
+  if (e->func != current_)
+    return fail(ErrorCode::kUsage, "loop " + cast<VarNode>(e->node)->name + " belongs to function " +
+                                       functions_[size_t(e->func)].name);
   return Var(cast<VarNode>(e->node));
 }
 
@@ -110,7 +137,8 @@ Result<BlockRealize> Schedule::get(BlockRV block) const {
   BEVEL_TRY(const Entry* e, entry(block));
   const std::string& name = cast<StringImmNode>(e->node)->value;
   Path path = findBlock(functions_[size_t(e->func)].func->body, name);
-  if (!path.target) return fail(ErrorCode::kIllegal, "block " + name + " is no longer in the program");
+  if (e->gone || !path.target)
+    return fail(ErrorCode::kIllegal, "block " + name + " is no longer in the program");
   return BlockRealize(cast<BlockRealizeNode>(path.target));
 }
 
@@ -157,8 +185,15 @@ ExprRV Schedule::addValue(int64_t value) {
 void Schedule::renameBlock(const std::string& from, const std::string& to) {
   NodeRef name = str(to);
   for (Entry& e : entries_)
-    if (e.kind == RVKind::kBlock && e.func == current_ && cast<StringImmNode>(e.node)->value == from)
+    if (e.kind == RVKind::kBlock && !e.gone && e.func == current_ &&
+        cast<StringImmNode>(e.node)->value == from)
       e.node = name;
+}
+
+void Schedule::retireBlock(const std::string& name) {
+  for (Entry& e : entries_)
+    if (e.kind == RVKind::kBlock && e.func == current_ && cast<StringImmNode>(e.node)->value == name)
+      e.gone = true;
 }
 
 uint64_t Schedule::nextRandom() {

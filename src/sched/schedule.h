@@ -50,13 +50,16 @@ public:
   Result<For> get(LoopRV loop) const;
   Result<int64_t> get(ExprRV value) const;
   Result<int64_t> get(const IntArg& value) const; // None is an error
-  /// The block's name and the loop's variable, without looking whether they are still there.
+  /// The block's name and the loop's variable, without looking whether they are still there. Fails for those of
+  /// a function other than the one worked on.
   Result<std::string> nameOf(BlockRV block) const;
   Result<Var> varOf(LoopRV loop) const;
 
   /// Name of a handle in printed text, as parsed; for Trace.
   void setHandleNames(const std::vector<RV>& handles, const std::vector<std::string>& names);
-  void seed(uint64_t value) { random_ = value; }
+  void seed(uint64_t value) {
+    random_ = value;
+  }
 
   // For steps (sched/steps/).
   BlockRV addBlock(std::string name);
@@ -64,12 +67,18 @@ public:
   LoopRV addLoop(Var var);
   ExprRV addValue(int64_t value);
   /// Replaces the program of the function worked on.
-  void setFunc(PrimFunc f) { functions_[size_t(current_)].func = std::move(f); }
+  void setFunc(PrimFunc f) {
+    functions_[size_t(current_)].func = std::move(f);
+  }
   /// The handles of a block that was renamed follow it.
   void renameBlock(const std::string& from, const std::string& to);
+  /// A block was taken out of the program: its handles stay without one.
+  void retireBlock(const std::string& name);
   /// Next number of the schedule's own generator (SplitMix64).
   uint64_t nextRandom();
-  const std::string& funcName() const { return functions_[size_t(current_)].name; }
+  const std::string& funcName() const {
+    return functions_[size_t(current_)].name;
+  }
   Status workOnFunction(std::string_view name);
   /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then
   /// records the step.
@@ -81,6 +90,7 @@ private:
     int32_t func;
     NodeRef node;      // StringImm of the block's name, or the loop's Var
     int64_t value = 0; // of kExpr
+    bool gone = false; // the block was taken out: a new one of its name is another
   };
   struct Function {
     std::string name;

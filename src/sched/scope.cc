@@ -226,9 +226,17 @@ bool isParameter(const PrimFunc& f, const Buffer& buffer) {
                              [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
 }
 
-Status checkNoParameter(const PrimFunc& f, const Buffer& buffer) {
-  if (!isParameter(f, buffer)) return {};
-  return illegal("buffer " + buffer->name + " is a parameter of the function");
+Status checkIntermediate(const PrimFunc& f, const Buffer& buffer) {
+  if (isParameter(f, buffer)) return illegal("buffer " + buffer->name + " is a parameter of the function");
+  bool allocated = false;
+  forEachStmt(f->body, [&](const Stmt& s) {
+    if (auto* r = s.as<BlockRealizeNode>())
+      allocated |= std::ranges::any_of(
+          r->block->allocs.raw(), [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; });
+    return !allocated;
+  });
+  if (!allocated) return illegal("buffer " + buffer->name + " is a view of another one");
+  return {};
 }
 
 std::string quoted(const BlockNode& block) {

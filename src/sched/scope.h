@@ -89,7 +89,8 @@ bool hasReduceAxes(const BlockNode& block);
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg);
 /// True for buffers that the caller of the function sees.
 bool isParameter(const PrimFunc& f, const Buffer& buffer);
-Status checkNoParameter(const PrimFunc& f, const Buffer& buffer);
+/// An intermediate buffer that a block around allocates: neither a parameter nor a view of another buffer.
+Status checkIntermediate(const PrimFunc& f, const Buffer& buffer);
 
 /// The block's name for messages.
 std::string quoted(const BlockNode& block);

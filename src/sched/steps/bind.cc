@@ -44,7 +44,8 @@ static Result<Path> check(const Schedule& sch, const Bind& s) {
   for (const For& outer : path.loops())
     if (outer->thread == s.threadAxis && !s.threadAxis.starts_with("vthread"))
       return illegal("loop " + outer->var->name + " around it is bound to " + s.threadAxis + " already");
-  return path;
+  if (s.threadAxis.starts_with("vthread")) return path;
+  return checkNoneInside(path, [&](const ForNode& l) { return l.thread == s.threadAxis; });
 }
 
 static void apply(Schedule& sch, Bind& s, Path&& path) {

@@ -89,8 +89,12 @@ static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   plan.users.push_back(block.name());
   for (int r : info.readers(plan.buffer->data)) {
     const ScopeBlock& reader = info.blocks[size_t(r)];
-    if (std::ranges::find(plan.users, reader.name()) != plan.users.end()) continue;
-    if (r < self || sharedLoops(reader.loops, block.loops) > 0)
+    if (r == self) continue;
+    bool readsCache = std::ranges::find(plan.users, reader.name()) != plan.users.end();
+    if (r < self && readsCache)
+      return illegal("block " + reader.name() + " comes before " + quoted(block.block()) +
+                     ": the cache holds nothing yet");
+    if (r < self || (!readsCache && sharedLoops(reader.loops, block.loops) > 0))
       return illegal("block " + reader.name() + " reads buffer " + plan.buffer->name +
                      " before the copy would be made");
   }

@@ -50,12 +50,15 @@ static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
   BEVEL_TRY(Inlinable self, inlinableOf(sch, s.block, analyzer));
   const ScopeInfo& info = self.site.info;
   const Buffer& x = self.store->buffer;
-  BEVEL_CHECK(checkNoParameter(sch.func(), x));
+  BEVEL_CHECK(checkIntermediate(sch.func(), x));
   InlinePlan plan{self.site.path, self.store, {}};
   BEVEL_TRY(plan.axisOf, indexAxes(self.store->indices, *self.site.block()));
   BEVEL_CHECK(checkStableInputs(info, self.site.self));
+  if (info.blocks.size() == 1)
+    return illegal(quoted(*self.site.block()) + " is the only block of its scope: nothing would be left");
   for (int c : info.consumers(self.site.self)) {
     const ScopeBlock& consumer = info.blocks[size_t(c)];
+    BEVEL_CHECK(checkNoEffectsUntil(info, self.site.self, c));
     if (c < self.site.self)
       return illegal("block " + consumer.name() + " reads its result before it is written");
     BEVEL_CHECK(checkPlainReads(consumer.realize, x));
@@ -78,6 +81,7 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
     return substitute(plan.store->value, map);
   };
   setBody(sch, replaceReads(root, x, plan.store->value, value));
+  sch.retireBlock(block->name);
 }
 
 STEP_INFO(ComputeInline, "compute_inline", kDoc)

@@ -42,6 +42,26 @@ struct FusePlan {
   Expr extent;
 };
 
+/// Two loops whose ranges may both be negative run not at all, but the product of their extents is positive.
+static Status checkExtents(const Schedule& sch, const FusePlan& plan) {
+  std::optional<Analyzer> analyzer;
+  const ForNode* doubtful = nullptr;
+  for (const For& l : plan.loops) {
+    auto extent = asConst(l->extent);
+    if (extent && *extent >= 0) continue;
+    if (!analyzer) {
+      analyzer.emplace();
+      bindContext(sch, plan.path, *analyzer);
+    }
+    if (analyzer->prove(l->extent >= constant(l->extent->dtype, 0))) continue;
+    if (doubtful)
+      return illegal("the extents of " + quoted(For(doubtful)) + " and " + quoted(l) +
+                     " may both be negative, and their product positive");
+    doubtful = l.get();
+  }
+  return {};
+}
+
 static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
   if (s.loops.empty()) return fail(ErrorCode::kUsage, "there is no loop to fuse");
   FusePlan plan;
@@ -70,6 +90,7 @@ static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
       return illegal("the fused extent does not fit " + dtype.str());
     plan.extent = plan.extent * inner->extent;
   }
+  BEVEL_CHECK(checkExtents(sch, plan));
   return plan;
 }
 

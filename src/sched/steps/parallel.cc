@@ -38,7 +38,7 @@ static Result<Path> check(const Schedule& sch, const Parallel& s) {
     if (outer->forKind == ForKind::kParallel || outer->forKind == ForKind::kVectorized)
       return illegal(quoted(loopAt(path)) + " is inside " + quoted(outer) + ", which is " +
                      kForKindNames[int(outer->forKind)] + " already");
-  return path;
+  return checkNoneInside(path, [](const ForNode& l) { return l.forKind == ForKind::kParallel; });
 }
 
 static void apply(Schedule& sch, Parallel&, Path&& path) {

@@ -154,7 +154,8 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   BEVEL_TRY(int producer, soleProducer(info, self.site.self, plan.between));
   const ScopeBlock& source = info.blocks[size_t(producer)];
   plan.producer = source.name();
-  BEVEL_CHECK(checkNoParameter(sch.func(), plan.between));
+  BEVEL_CHECK(checkNoEffectsUntil(info, self.site.self, producer));
+  BEVEL_CHECK(checkIntermediate(sch.func(), plan.between));
   BEVEL_CHECK(checkCompleteBlock(info, producer));
   BEVEL_TRY(Store sourceStore, singleStore(source.block()));
   BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, plan.between));
@@ -181,6 +182,7 @@ static void apply(Schedule& sch, ReverseComputeInline&, ReverseInlinePlan&& plan
   realize->block = withDetectedAccess(Block(block));
   realize->predicate = logicalAnd(realize->predicate, substitute(plan.condition, values));
   setBody(sch, replaceAt(at, Stmt(realize)));
+  sch.retireBlock(realizeAt(plan.path)->block->name);
 }
 
 STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)

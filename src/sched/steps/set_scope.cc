@@ -42,7 +42,7 @@ struct SetScope {
 static Result<Buffer> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
-  BEVEL_CHECK(checkNoParameter(sch.func(), buffer));
+  BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
   return buffer;
 }

@@ -1,4 +1,5 @@
 #include "ir/structural.h"
+#include "loop/passes/context.h"
 #include "loop/regions.h"
 #include "sched/inline.h"
 #include "sched/layout.h"
@@ -128,8 +129,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   LayoutPlan plan;
   BEVEL_TRY(plan.buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   const Buffer& buffer = plan.buffer;
-  if (isParameter(sch.func(), buffer))
-    return illegal("buffer " + buffer->name + " is a parameter of the function: its layout is the caller's");
+  BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   if (!buffer->strides.empty() || buffer->elemOffset)
     return illegal("buffer " + buffer->name + " has strides or an offset");
   if (s.indexMap.initial.size() != buffer->rank())
@@ -152,34 +152,35 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   return plan;
 }
 
-/// All accesses through the map, and the blocks' declared regions anew.
-static Stmt rewriteAccesses(const Stmt& root, const LayoutPlan& plan, const PrimFunc& f) {
-  Analyzer analyzer;
-  bindDims(f, analyzer);
-  walk(root, [&](const NodeRef& n) {
-    if (auto* iv = n.as<IterVarNode>()) analyzer.bind(iv->var, iv->domain);
-    if (auto* loop = n.as<ForNode>()) bindLoop(For(loop), analyzer);
-    return true;
-  });
-  const Var& data = plan.buffer->data;
-  auto touches = [&](const Array<BufferRegion>& list) {
-    return std::ranges::any_of(
-        list.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
-  };
-  return cast<StmtNode>(rewrite(root, [&](const NodeRef& n) -> NodeRef {
-    if (auto* b = n.as<BufferNode>(); b && b->data == data) return plan.changed;
-    if (auto* l = n.as<LoadNode>(); l && l->buffer->data == data)
-      return withOrigin(load(plan.changed, plan.map.apply(l->indices, analyzer)), l->origin);
-    if (auto* s = n.as<StoreNode>(); s && s->buffer->data == data)
-      return withOrigin(store(plan.changed, s->value, plan.map.apply(s->indices, analyzer)), s->origin);
+/// All accesses through the map, simplified by what is known where they stand, and the blocks' declared regions
+/// anew.
+class LayoutRewriter : public ContextRewriter {
+public:
+  LayoutRewriter(const PrimFunc& f, const LayoutPlan& plan) : ContextRewriter(f), plan_(plan) {}
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    if (auto* b = node.as<BufferNode>(); b && isIt(*b)) return plan_.changed;
+    NodeRef n = ContextRewriter::visit(node);
+    if (auto* l = n.as<LoadNode>(); l && isIt(*l->buffer))
+      return withOrigin(load(plan_.changed, plan_.map.apply(l->indices, analyzer)), l->origin);
+    if (auto* s = n.as<StoreNode>(); s && isIt(*s->buffer))
+      return withOrigin(store(plan_.changed, s->value, plan_.map.apply(s->indices, analyzer)), s->origin);
     if (auto* block = n.as<BlockNode>(); block && (touches(block->reads) || touches(block->writes)))
       return withDetectedAccess(Block(block));
     return n;
-  }));
-}
+  }
+  bool isIt(const BufferNode& b) const { return b.data == plan_.buffer->data; }
+  bool touches(const Array<BufferRegion>& list) const {
+    return std::ranges::any_of(list.raw(),
+                               [&](const NodeRef& r) { return isIt(*r.as<BufferRegionNode>()->buffer); });
+  }
+
+  const LayoutPlan& plan_;
+};
 
 static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
-  Stmt root = rewriteAccesses(sch.func()->body, plan, sch.func());
+  Stmt root = LayoutRewriter(sch.func(), plan).run(sch.func())->body;
   if (!plan.writer.empty()) {
     auto nest = soleNest(findBlock(root, plan.writer));
     BEVEL_ASSERT(nest.has_value(), "the writer's loops changed with its layout");
