@@ -229,11 +229,11 @@ bool isParameter(const PrimFunc& f, const Buffer& buffer) {
 Status checkIntermediate(const PrimFunc& f, const Buffer& buffer) {
   if (isParameter(f, buffer)) return illegal("buffer " + buffer->name + " is a parameter of the function");
   bool allocated = false;
-  forEachStmt(f->body, [&](const Stmt& s) {
-    if (auto* r = s.as<BlockRealizeNode>())
-      allocated |= std::ranges::any_of(
-          r->block->allocs.raw(), [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; });
-    return !allocated;
+  walk(f->body, [&](const NodeRef& n) {
+    auto makes = [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; };
+    if (auto* a = n.as<AllocNode>()) allocated |= makes(a->buffer);
+    if (auto* b = n.as<BlockNode>()) allocated |= std::ranges::any_of(b->allocs.raw(), makes);
+    return !allocated && !n.is<ExprNode>();
   });
   if (!allocated) return illegal("buffer " + buffer->name + " is a view of another one");
   return {};

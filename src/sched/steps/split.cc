@@ -76,9 +76,6 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   BEVEL_CHECK(checkPlainLoop(loop));
   int64_t product = 1;
   BEVEL_TRY(std::vector<int64_t> factors, knownFactors(sch, s, product));
-  if (product > maxValue(loop->var->dtype))
-    return fail(ErrorCode::kUsage, "the product of the factors does not fit " + loop->var->dtype.str() +
-                                       ", the type of " + quoted(loop));
   SplitPlan plan{path, {}, nullptr, var("i", loop->var->dtype)};
   auto extent = asConst(loop->extent);
   bool divides = extent && *extent % product == 0;
