@@ -52,7 +52,7 @@ bool writeAll(int fd, std::span<const std::byte> content) {
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   Descriptor d{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (d.fd < 0) return fail(ioError("cannot open", path));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(d.fd, &info) != 0) return fail(ioError("cannot read", path));
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, "cannot read '" + path + "': not a regular file");
   std::shared_ptr<MappedFile> file(new MappedFile());
@@ -84,7 +84,7 @@ Result<std::string> readFile(const std::string& path) {
 
 Result<std::string> replaceablePath(const std::string& path) {
   BEVEL_TRY(std::string target, followLinks(path));
-  struct stat info {};
+  struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return fail(ErrorCode::kIo, "cannot write '" + path + "': not a regular file");
   return target;
@@ -96,7 +96,7 @@ Status writeFile(const std::string& path, std::string_view content) {
 
 Status writeFile(const std::string& path, std::span<const std::byte> content) {
   BEVEL_TRY(std::string target, followLinks(path));
-  struct stat info {};
+  struct stat info{};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     Descriptor d{::open(target.c_str(), O_WRONLY | O_CLOEXEC)};
     if (d.fd < 0 || !writeAll(d.fd, content)) return fail(ioError("cannot write", path));

@@ -30,7 +30,7 @@ static_assert(sizeof(Header) == 40);
 /// in.
 std::string buildId() {
   Dl_info info{};
-  struct stat status {};
+  struct stat status{};
   if (!dladdr(reinterpret_cast<void*>(&buildId), &info) || !info.dli_fname) return "";
   // A program names itself as it was started, which may be relative to another folder by now.
   bool found = stat(info.dli_fname, &status) == 0 || stat("/proc/self/exe", &status) == 0;

@@ -57,9 +57,7 @@ public:
 
   /// Name of a handle in printed text, as parsed; for Trace.
   void setHandleNames(const std::vector<RV>& handles, const std::vector<std::string>& names);
-  void seed(uint64_t value) {
-    random_ = value;
-  }
+  void seed(uint64_t value) { random_ = value; }
 
   // For steps (sched/steps/).
   BlockRV addBlock(std::string name);
@@ -67,18 +65,14 @@ public:
   LoopRV addLoop(Var var);
   ExprRV addValue(int64_t value);
   /// Replaces the program of the function worked on.
-  void setFunc(PrimFunc f) {
-    functions_[size_t(current_)].func = std::move(f);
-  }
+  void setFunc(PrimFunc f) { functions_[size_t(current_)].func = std::move(f); }
   /// The handles of a block that was renamed follow it.
   void renameBlock(const std::string& from, const std::string& to);
   /// A block was taken out of the program: its handles stay without one.
   void retireBlock(const std::string& name);
   /// Next number of the schedule's own generator (SplitMix64).
   uint64_t nextRandom();
-  const std::string& funcName() const {
-    return functions_[size_t(current_)].name;
-  }
+  const std::string& funcName() const { return functions_[size_t(current_)].name; }
   Status workOnFunction(std::string_view name);
   /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then
   /// records the step.

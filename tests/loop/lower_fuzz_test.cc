@@ -35,12 +35,10 @@ PrimFunc randomProgram(Rng& rng) {
                : ifThenElse(logicalAnd(i[0] >= intImm(1), i[1] >= intImm(1)), a({i[0] - 1, i[1] - 1}), x);
   });
   IterVar r = te::reduceAxis(k, "k");
-  te::Tensor c = te::compute({m, n}, "C", [&](const Array<Var>& i) {
-    return te::sum(p({i[0], r->var}) * b({i[1], r->var}), {r});
-  });
-  te::Tensor d = te::compute({m, n}, "D", [&](const Array<Var>& i) {
-    return max(c({i[0], i[1]}), c({i[0], n - 1 - i[1]}));
-  });
+  te::Tensor c = te::compute(
+      {m, n}, "C", [&](const Array<Var>& i) { return te::sum(p({i[0], r->var}) * b({i[1], r->var}), {r}); });
+  te::Tensor d = te::compute(
+      {m, n}, "D", [&](const Array<Var>& i) { return max(c({i[0], i[1]}), c({i[0], n - 1 - i[1]})); });
   return te::createPrimFunc({a, b, d});
 }
 

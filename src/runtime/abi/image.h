@@ -78,8 +78,9 @@ typedef struct bevel_kernel_entry {
   uint64_t workspace_shared, workspace_per_thread; /* bytes */
   uint32_t device;                                 /* DLDeviceType; this runtime runs kDLCPU */
   uint32_t origins; /* string: ONNX node names, separated by ';' (call sites may say it more exactly) */
-  uint32_t flops_text, bytes_text; /* strings: work and memory traffic as expressions over the dims d0, d1, … */
-  double flops, bytes;             /* the same where constant; negative: unknown */
+  uint32_t flops_text,
+      bytes_text;      /* strings: work and memory traffic as expressions over the dims d0, d1, … */
+  double flops, bytes; /* the same where constant; negative: unknown */
 } bevel_kernel_entry;
 
 typedef struct bevel_constant_entry {
