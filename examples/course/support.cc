@@ -39,7 +39,7 @@ HostArray zeros(std::vector<int64_t> shape) {
 
 HostArray randomArray(std::vector<int64_t> shape, uint64_t seed) {
   HostArray out = zeros(shape);
-  Tensor values = randomTensor(kFloat32, shape, seed);
+  Tensor values = *randomTensor(kFloat32, shape, seed); // these shapes are small
   std::copy(values->bytes(), values->bytes() + values->byteSize(), out->mutableBytes());
   return out;
 }
