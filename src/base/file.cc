@@ -37,16 +37,6 @@ Result<std::string> followLinks(const std::string& path) {
   return fail(ioError("cannot write", path));
 }
 
-bool writeAll(int fd, std::span<const std::byte> content) {
-  while (!content.empty()) {
-    ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    content = content.subspan(size_t(n));
-  }
-  return true;
-}
-
 } // namespace
 
 Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
@@ -80,6 +70,16 @@ Result<std::string> readFile(const std::string& path) {
     if (n == 0) return out;
     out.append(chunk, size_t(n));
   }
+}
+
+bool writeAll(int fd, std::span<const std::byte> content) {
+  while (!content.empty()) {
+    ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    content = content.subspan(size_t(n));
+  }
+  return true;
 }
 
 Result<std::string> replaceablePath(const std::string& path) {

@@ -25,6 +25,8 @@ private:
 };
 
 Result<std::string> readFile(const std::string& path);
+/// Writes all bytes to an open file, whatever parts the system takes at a time; false with errno where it fails.
+bool writeAll(int fd, std::span<const std::byte> content);
 /// The file that writing to `path` creates or replaces: symbolic links are followed. kIo where something else
 /// than a regular file is there.
 Result<std::string> replaceablePath(const std::string& path);

@@ -2,6 +2,7 @@
 #include "codegen/link.h"
 #include "codegen/llvm_passes.h"
 
+#include "base/file.h"
 #include "runtime/abi/image.h"
 
 #include <lld/Common/CommonLinkerContext.h>
@@ -43,13 +44,8 @@ public:
     if (fd_ >= 0) ::close(fd_);
   }
   Status append(std::string_view bytes) {
-    while (!bytes.empty()) {
-      ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
-      bytes.remove_prefix(size_t(n));
-    }
+    if (!writeAll(fd_, std::as_bytes(std::span(bytes))))
+      return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
     return {};
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }

@@ -4,6 +4,8 @@
 //   ELF header | padding, blob | … | symbols | strings | section names | section headers
 #include "codegen/link.h"
 
+#include "base/file.h"
+
 #include <cerrno>
 #include <cstring>
 #include <elf.h>
@@ -26,16 +28,8 @@ public:
   }
   uint64_t position() const { return position_; }
   void write(const void* data, size_t size) {
-    const char* p = static_cast<const char*>(data);
     position_ += size;
-    while (size > 0 && error_ == 0) {
-      ssize_t n = ::write(fd_, p, std::min<size_t>(size, size_t(1) << 30));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0)
-        error_ = errno;
-      else
-        p += n, size -= size_t(n);
-    }
+    if (error_ == 0 && !writeAll(fd_, {static_cast<const std::byte*>(data), size})) error_ = errno;
   }
   void align(uint64_t alignment) {
     static const char zeros[256] = {};

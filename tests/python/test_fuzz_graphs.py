@@ -54,6 +54,14 @@ class RandomGraph:
         found = [tensor for tensor in self.tensors[-8:] if condition(tensor[1])]
         return self.random.choice(found) if found else None
 
+    def pick_two(self):
+        """Two tensors that broadcast, as (first, second, shape of both); None where they do not."""
+        first, second = self.pick(), self.random.choice(self.tensors)
+        try:
+            return first, second, np.broadcast_shapes(first[1], second[1])
+        except ValueError:
+            return None
+
     def step(self):
         self.random.choice(
             [self.unary, self.binary, self.binary, self.twice, self.reduce, self.matmul, self.move]
@@ -65,12 +73,10 @@ class RandomGraph:
         self.add(self.random.choice(["Relu", "Neg", "Abs", "Sign", "Identity", "Floor"]), [a], shape, bound)
 
     def binary(self):
-        a, shape, x = self.pick()
-        b, other, y = self.random.choice(self.tensors)
-        try:
-            both = np.broadcast_shapes(shape, other)
-        except ValueError:
+        found = self.pick_two()
+        if not found:
             return
+        (a, _, x), (b, _, y), both = found
         op = self.random.choice(["Add", "Sub", "Mul", "Max", "Min"])
         self.add(op, [a, b], both, x * y if op == "Mul" else x + y)
 
@@ -145,12 +151,10 @@ class RandomGraph:
         self.add("Concat", [a, b], joined, max(x, y), axis=axis)
 
     def choose(self):
-        a, shape, x = self.pick()
-        b, other, y = self.random.choice(self.tensors)
-        try:
-            both = np.broadcast_shapes(shape, other)
-        except ValueError:
+        found = self.pick_two()
+        if not found:
             return
+        (a, _, x), (b, _, y), both = found
         condition = f"c{len(self.nodes)}"
         self.nodes.append(helper.make_node("Greater", [a, b], [condition], f"node_{condition}"))
         self.add("Where", [condition, b, a], both, max(x, y))
