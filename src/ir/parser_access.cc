@@ -74,6 +74,8 @@ private:
     }
     if (auto* r = s.as<BlockRealizeNode>()) return inner(*r);
     if (auto* a = s.as<AllocNode>()) local_.insert(a->buffer->data.get());
+    if (auto* let = s.as<LetStmtNode>()) return bound(let->var, let->value, let->body);
+    if (auto* let = s.as<LetNode>()) return bound(let->var, let->value, let->body);
     if (auto* store = s.as<StoreNode>()) {
       add(writes, store->buffer, store->indices);
       stmt(store->value), stmt(store->predicate);
@@ -85,6 +87,12 @@ private:
     forEachChild(s, [&](const NodeRef& child, Role) {
       if (child->kind != Kind::kBuffer) stmt(child);
     });
+  }
+
+  void bound(const Var& var, const Expr& value, const NodeRef& body) {
+    stmt(value);
+    values_[var] = substituted(value);
+    stmt(body);
   }
 
   void call(const CallNode& c) {
@@ -124,6 +132,7 @@ private:
       if (!length) return std::nullopt;
       return Extent{outer->start, outer->width + length->start + length->width - 1};
     }
+    if (readsMemory(e)) return std::nullopt; // the block may change it, or own it
     if (!usesLoop(e)) return isIndex(e) ? std::optional(Extent{e, zeroOf(e)}) : std::nullopt;
     if (auto* r = e.as<RampNode>()) {
       auto base = extentOf(r->base);
@@ -148,6 +157,12 @@ private:
     }
     if (b->op == BinaryOp::kFloorMod) return Extent{zeroOf(e), intImm(*c - 1, e->dtype)};
     return std::nullopt;
+  }
+
+  static bool readsMemory(const Expr& e) {
+    bool reads = false;
+    walk(e, [&](const NodeRef& n) { return !(reads |= n->kind == Kind::kLoad || n->kind == Kind::kCall); });
+    return reads;
   }
 
   bool usesLoop(const Expr& e) {

@@ -318,7 +318,7 @@ private:
     case 4:
       return fmt::format("({} - {})", value(depth - 1), value(depth - 1));
     case 5:
-      return fmt::format("({} * {})", value(depth - 1), value(depth - 1));
+      return fmt::format("({} * {})", load(), value(depth - 1)); // constants alone may not fit their type
     case 6:
       return fmt::format("T.{}({}, {})", dice_.upTo(2) ? "min" : "max", value(depth - 1), value(depth - 1));
     case 7:
