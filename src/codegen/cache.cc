@@ -9,9 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <filesystem>
-#include <sys/stat.h>
 #include <vector>
 
 namespace bevel {
@@ -25,19 +23,6 @@ struct Header {
   uint64_t size = 0, hash = 0;
 };
 static_assert(sizeof(Header) == 40);
-
-/// Changes with every build of the compiler, whose output may change: size and time of the file this code is
-/// in.
-std::string buildId() {
-  Dl_info info{};
-  struct stat status{};
-  if (!dladdr(reinterpret_cast<void*>(&buildId), &info) || !info.dli_fname) return "";
-  // A program names itself as it was started, which may be relative to another folder by now.
-  bool found = stat(info.dli_fname, &status) == 0 || stat("/proc/self/exe", &status) == 0;
-  if (!found) return "";
-  return std::to_string(status.st_size) + "." + std::to_string(status.st_mtim.tv_sec) + "." +
-         std::to_string(status.st_mtim.tv_nsec);
-}
 
 int64_t limitFromEnvironment() {
   const char* text = std::getenv("BEVEL_CACHE_LIMIT_MB");
@@ -53,12 +38,6 @@ std::string CacheKey::hex() const {
   for (uint64_t word : {high, low})
     for (int shift = 60; shift >= 0; shift -= 4) out += digits[(word >> shift) & 15];
   return out;
-}
-
-CacheKey cacheKey(std::string_view text, uint64_t structuralHash) {
-  static const uint64_t build = hashText(buildId());
-  uint64_t seed = hashCombine(build, structuralHash);
-  return {hashText(text, seed), hashText(text, hashCombine(seed, 0x6b65726e656c73ull))};
 }
 
 KernelCache::KernelCache(std::string dir, int64_t limitBytes) : dir_(std::move(dir)), limit_(limitBytes) {}

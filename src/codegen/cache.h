@@ -20,10 +20,8 @@ struct CacheKey {
   std::string hex() const;
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };
-/// Key of a text, all 128 bits of it (target, options, names), and of the lowered function, by its structural
-/// hash of 64 bits: functions that differ in names of variables only share their code. The build of this
-/// compiler is mixed in.
-CacheKey cacheKey(std::string_view text, uint64_t structuralHash);
+/// Key of a text: the kernel as printed, the target, the options. The build of this compiler is mixed in.
+CacheKey cacheKey(std::string_view text);
 
 class KernelCache {
 public:

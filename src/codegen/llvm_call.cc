@@ -318,7 +318,8 @@ Value* KernelEmitter::emitIntCall(const CallNode& call) {
 /// shifts x left first.
 Value* KernelEmitter::emitQMultiplyShift(const CallNode& call) {
   std::optional<int64_t> q = asConst(call.arg(2)), s = asConst(call.arg(3));
-  if (!q || !s || *q + std::max<int64_t>(*s, 0) < 1 || *q + std::abs(*s) > 62)
+  auto isShift = [](const std::optional<int64_t>& v) { return v && *v >= -62 && *v <= 62; };
+  if (!isShift(q) || !isShift(s) || *q + std::max<int64_t>(*s, 0) < 1 || *q + std::abs(*s) > 62)
     return refuse(NodeRef(&call), "q_multiply_shift with shifts that are not small constants",
                   type(call.dtype));
   DType wide = kInt64.withLanes(call.dtype.lanes);

@@ -3,9 +3,9 @@
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_passes.h"
 
-#include "base/hash.h"
 #include "base/stack.h"
 #include "ir/build.h"
+#include "ir/printer.h"
 #include "ir/structural.h"
 
 #include <llvm/IR/Verifier.h>
@@ -69,7 +69,7 @@ CacheKey keyOf(const KernelSource& kernel, const Target& target, const CompileOp
                      (options.debugInfo ? "g" : "");
   if (kernel.function->origin && options.debugInfo)
     for (const std::string& node : kernel.function->origin->nodes) text += "\n" + node;
-  return cacheKey(text, structuralHash(kernel.function));
+  return cacheKey(text + "\n" + print(kernel.function));
 }
 
 Result<std::string> compileCached(const KernelSource& kernel, const Target& target,

@@ -28,6 +28,12 @@ Expr zeroOf(const Expr& e) {
   return intImm(0, e->dtype.scalar());
 }
 
+// Sums and products of few such cannot overflow.
+bool isSmall(int64_t v) {
+  constexpr int64_t kLimit = int64_t(1) << 40;
+  return v >= -kLimit && v <= kLimit;
+}
+
 // e as base + constant.
 std::pair<Expr, int64_t> splitConstant(const Expr& e) {
   if (auto c = asConst(e)) return {nullptr, *c};
@@ -44,9 +50,8 @@ std::optional<Extent> unite(const std::optional<Extent>& a, const std::optional<
   auto [baseA, ca] = splitConstant(a->start);
   auto [baseB, cb] = splitConstant(b->start);
   bool sameBase = (!baseA && !baseB) || (baseA && baseB && same(baseA, baseB));
-  constexpr int64_t kLimit = int64_t(1) << 40;
   if (!sameBase || !wa || !wb || a->start->dtype != b->start->dtype) return std::nullopt;
-  if (std::max({std::abs(ca), std::abs(cb), *wa, *wb}) > kLimit) return std::nullopt;
+  if (!isSmall(ca) || !isSmall(cb) || !isSmall(*wa) || !isSmall(*wb)) return std::nullopt;
   const Extent& first = ca <= cb ? *a : *b;
   int64_t end = std::max(ca + *wa, cb + *wb);
   return Extent{first.start, intImm(end - std::min(ca, cb), first.width->dtype)};
@@ -150,7 +155,7 @@ private:
     if (!c || *c <= 0) return std::nullopt;
     if (b->op == BinaryOp::kMul) return Extent{x->start * *c, x->width * *c};
     auto start = asConst(x->start), width = asConst(x->width);
-    bool known = start && width && std::abs(*start) < (int64_t(1) << 40) && *width < (int64_t(1) << 40);
+    bool known = start && width && isSmall(*start) && isSmall(*width);
     if (b->op == BinaryOp::kFloorDiv && known) {
       int64_t first = floorDivide(*start, *c);
       return Extent{intImm(first, e->dtype), intImm(floorDivide(*start + *width, *c) - first, e->dtype)};

@@ -10,6 +10,7 @@
 #include "arith/dims.h"
 #include "arith/iter_map.h"
 #include "arith/linear.h"
+#include "arith/number.h"
 #include "ir/structural.h"
 #include "loop/dependence.h"
 #include "loop/instance_order.h"
@@ -128,7 +129,7 @@ private:
     IntSet rw = relax(lw->offset, w.region[d]->extent, w.loops),
            ra = relax(la->offset, a.region[d]->extent, a.loops);
     if (!rw.bounded() || !ra.bounded()) return false;
-    Expr step = intImm(std::abs(*cw));
+    Expr step = intImm(std::max(*cw, arith::satNeg(*cw)));
     return analyzer_.prove(castTo(kInt64, rw.max - ra.min) < step) &&
            analyzer_.prove(castTo(kInt64, ra.max - rw.min) < step);
   }

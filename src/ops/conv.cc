@@ -28,12 +28,12 @@ Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
   Window w{kernel, get("strides", n, 1), get("dilation", n, 1), {}, {}};
   if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
     return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
-  constexpr int64_t kMost = int64_t(1) << 31;
+  auto tooLarge = [](int64_t v) { return v > int64_t(1) << 31 || v < -(int64_t(1) << 31); };
   for (size_t d = 0; d < n; ++d) {
     if (kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1)
       return call.invalid("kernel, strides and dilation must be positive");
-    if (kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || std::abs(pads[d]) > kMost ||
-        std::abs(pads[n + d]) > kMost)
+    if (tooLarge(kernel[d]) || tooLarge(w.strides[d]) || tooLarge(w.dilation[d]) || tooLarge(pads[d]) ||
+        tooLarge(pads[n + d]))
       return call.invalid("a window attribute is too large");
     w.before.push_back(pads[d]);
     w.after.push_back(pads[n + d]);

@@ -248,8 +248,7 @@ double expectedCast(DType from, DType to, const TensorObject& x, int64_t i) {
 
 /// The reference goes through int64 and double, which cannot hold everything.
 bool isReferenceExact(DType from, DType to, const TensorObject& x, int64_t i) {
-  if (from.bits == 64 && !from.isFloat() && std::abs(x.asInt(i)) > int64_t(1) << 53 && from == to)
-    return false;
+  if (from.bits == 64 && !from.isFloat() && std::fabs(double(x.asInt(i))) > 9e15 && from == to) return false;
   if (to.isUInt() && to.bits == 64 && (from.isFloat() ? x.asDouble(i) > 9e18 : x.asInt(i) < 0)) return false;
   if (from.isUInt() && from.bits == 64 && to.isFloat() && x.asInt(i) < 0) return false;
   if (!from.isFloat() && from.bits == 64 && to.isFloat() && std::fabs(double(x.asInt(i))) > 9e15)
