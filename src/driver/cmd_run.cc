@@ -162,8 +162,6 @@ std::vector<std::string> overriddenInputs(const RunFlags& f, const GraphInputs& 
 
 Status runGraph(const Module& module, const std::string& main, const RunFlags& f, BuildOptions options,
                 const GraphInputs& graph) {
-  if (f.interpret)
-    return fail(ErrorCode::kUnsupported, "--interpret runs tensor programs; this is a graph function");
   BEVEL_TRY(Compiled compiled, compileModule(module, options, main));
   if (f.build.timings) fmt::print(stderr, "{}", timingTable(compiled.timings));
   BEVEL_TRY(auto program, load(compiled));
@@ -185,7 +183,6 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
 }
 
 Status runProgram(const Module& module, const std::string& name, const RunFlags& f, BuildOptions options) {
-  options.optimize &= !f.interpret; // the reference is the text as written
   BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
   BEVEL_TRY(auto tensors, programTensors(program, {f.inputDir, f.inputs, f.random, options.dims}));
   if (f.interpret) {
@@ -216,6 +213,8 @@ Status run(const RunFlags& f) {
   if (!f.outputDir.empty()) BEVEL_CHECK(makeFolder(f.outputDir));
   if (!f.inputDir.empty() && !exists(f.inputDir))
     return fail(Error(ErrorCode::kIo, "there is no such folder").in(f.inputDir));
+  options.interpret = f.interpret;
+  options.optimize &= !f.interpret; // the reference is the text as written
   BEVEL_TRY(GraphInputs graph, onnxGraphInputs(f.model));
   options.overridden = overriddenInputs(f, graph);
   BEVEL_TRY(Module module, readModel(f.model, options));
@@ -248,7 +247,7 @@ void addRun(CLI::App& app, Command& command) {
   c->add_option("--function", flags->function, "Function of a text module to run (default: main)")
       ->type_name("NAME");
   c->add_flag("--interpret", flags->interpret,
-              "Run a tensor program by the reference interpreter: as written, or as --schedule makes it");
+              "Run tensor programs by the reference interpreter: as written, or as --schedule makes them");
   c->add_flag("--json", flags->json, "Show the outputs, all of their values, as one JSON object");
   addBuildFlags(*c, flags->build);
   c->callback([flags, &command] {

@@ -82,6 +82,7 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
   context.target = o.target;
   context.threads = o.threads;
   context.optimize = o.optimize;
+  context.interpret = o.interpret;
   context.fastMath = o.fastMath;
   context.useCache = o.useCache;
   context.scheduleFile = o.scheduleFile;

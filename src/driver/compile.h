@@ -19,6 +19,7 @@ struct BuildOptions {
   Target target = Target::host();
   int threads = 0;                     // that compile; 0: one a processor
   bool optimize = true;                // false: plain loops, for comparison and for finding faults
+  bool interpret = false;              // tensor programs run in the reference interpreter (load only)
   bool fastMath = false;               // reassociation, approximate division (docs/numerics.md)
   bool useCache = true;                // the on-disk kernel cache
   bool debugInfo = true;               // line tables of kernels

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "driver/evaluate_programs.h"
+#include "driver/interpret_programs.h"
 #include "graph/passes/passes.h"
 #include "loop/lower.h"
 #include "select/passes.h"
@@ -95,9 +96,12 @@ std::vector<Row> compileRows(PipelineContext& c) {
   for (Row& r : programRows(c)) rows.push_back(std::move(r));
   std::vector<Row> end = {
       {c.optimize, {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)}},
-      {always,
+      {!c.interpret,
        {"evaluate_programs", "runs programs whose arguments are constants",
         [&c](const Module& m) { return evaluatePrograms(m, c.target, c.threads, c.useCache); }}},
+      {c.interpret,
+       {"interpret_programs", "programs become calls of the reference interpreter (--interpret)",
+        Run(interpretPrograms)}},
       {always, {"plan_memory", "makes memory explicit", Run(planMemory)}},
       {always, {"remove_dead_at_end", "drops functions that nothing calls", Run(removeDead)}},
   };

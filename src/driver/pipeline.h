@@ -15,6 +15,7 @@ struct PipelineContext {
   Target target = Target::host();
   int threads = 0;      // that compile; 0: one a processor
   bool optimize = true; // false: no fusion and no schedules, every operator as its plain loops
+  bool interpret = false; // tensor programs run in the reference interpreter
   bool fastMath = false;
   bool useCache = true;
   std::string

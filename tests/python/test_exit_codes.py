@@ -153,7 +153,6 @@ REFUSED = [
     "run graph.py --random 1 --dim n=1000000000000",
     "run huge.onnx",
     "compile graph.py -o pipe.so",
-    "run graph.py --interpret --random 1",
     f"run graph.py {GIVEN} --output-dir file/out",
     "run program.py --input A=x.npy",
     "run program.py --schedule illegal.py",

@@ -281,3 +281,57 @@ def main(A: T.Buffer((8, 3, 5), "float32"), W: T.Buffer((5, 3, 32), "float32"), 
             expected += a[:, k1, k0, None] * w[k0, k1]
     bevel("run", "sum.py", "--interpret", "--input-dir", ".", "--output-dir", "out", cwd=tmp_path)
     assert np.array_equal(np.load(tmp_path / "out" / "output_2.npy"), expected)
+
+
+INTERPRETED = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def scale(x: T.handle, s: T.int64, y: T.handle):
+        n = T.int64()
+        X = T.match_buffer(x, (n, 3), "float32")
+        Y = T.match_buffer(y, (n, 3), "float32")
+        for i, j in T.grid(n, 3):
+            with T.sblock("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi + OFFSET, vj] * T.Cast("float32", s)
+
+    @R.function
+    def main(x: R.Tensor(("n", 3), "float32"), c: R.Tensor((), "bool")) -> R.Tensor(("n", 3), "float32"):
+        n = T.int64()
+        y = R.call_tir(Module.scale, (x,), out_sinfo=R.Tensor((n, 3), dtype="float32"), tir_vars=R.shape([n]))
+        if c:
+            z = R.nn.relu(y)
+        else:
+            z = R.negative(y)
+        return z
+"""
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_interpreter_runs_graph_functions(bevel, tmp_path, condition):
+    (tmp_path / "graph.py").write_text(INTERPRETED.replace("OFFSET", "0"))
+    x = np.random.default_rng(0).standard_normal((4, 3), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "c.npy", np.array(condition))
+    bevel(
+        "run",
+        "graph.py",
+        "--interpret",
+        "--input",
+        "x=x.npy",
+        "--input",
+        "c=c.npy",
+        "--output-dir",
+        "out",
+        "--npy",
+        cwd=tmp_path,
+    )
+    expected = np.maximum(x * 4, 0) if condition else -(x * 4)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "output_0.npy"), expected)
+
+
+def test_interpreter_names_the_fault_of_a_graph(bevel, tmp_path):
+    (tmp_path / "graph.py").write_text(INTERPRETED.replace("OFFSET", "1"))
+    message = bevel("run", "graph.py", "--interpret", "--random", "1", code=3, cwd=tmp_path).stderr
+    assert "while interpreting 'scale'" in message and "X" in message
