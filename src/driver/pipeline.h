@@ -13,8 +13,8 @@ namespace bevel {
 /// What the passes need to know, and what they report.
 struct PipelineContext {
   Target target = Target::host();
-  int threads = 0;      // that compile; 0: one a processor
-  bool optimize = true; // false: no fusion and no schedules, every operator as its plain loops
+  int threads = 0;        // that compile; 0: one a processor
+  bool optimize = true;   // false: no fusion and no schedules, every operator as its plain loops
   bool interpret = false; // tensor programs run in the reference interpreter
   bool fastMath = false;
   bool useCache = true;
