@@ -32,6 +32,15 @@ Names dimensionsOf(const Module& module) {
   return out;
 }
 
+Names scalarParameters(const Module& module) {
+  Names out;
+  for (const GraphExpr& f : module->functions)
+    if (const auto* p = f.as<PrimFuncNode>())
+      for (size_t i = 0; i < p->params.size(); ++i)
+        if (!p->buffers[i]) out.push_back(p->params[i]->name);
+  return out;
+}
+
 // Those that the file names: the importer has put values in place of some.
 Status addNames(const std::string& path, Names& dims, Names& inputs) {
   BEVEL_TRY(auto file, MappedFile::open(path));
@@ -63,7 +72,12 @@ Status checkNames(const BuildOptions& options, const std::string& path, const Mo
   if (options.dims.empty() && options.shapes.empty()) return {};
   Names dims = dimensionsOf(module), inputs;
   if (isOnnxPath(path)) BEVEL_CHECK(addNames(path, dims, inputs));
-  for (const auto& [name, value] : options.dims) BEVEL_CHECK(check("named dimension", name, dims));
+  Names scalars = scalarParameters(module);
+  for (const auto& [name, value] : options.dims) {
+    if (std::find(scalars.begin(), scalars.end(), name) != scalars.end()) continue;
+    BEVEL_CHECK(check("named dimension", name, dims));
+    if (value < 0) return fail(ErrorCode::kUsage, fmt::format("dimension '{}' cannot be {}", name, value));
+  }
   for (const auto& [name, shape] : options.shapes) BEVEL_CHECK(check("ONNX input", name, inputs));
   return {};
 }

@@ -129,9 +129,12 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   out.compilePeak = peakMegabytes();
   out.kernels = 1;
   out.fromCache = kernels.at(name).stats.fromCache;
-  BEVEL_TRY(auto tensors, programTensors(program, {"", f.inputs, f.random, options.dims}));
+  ProgramInputs inputs{"", f.inputs, f.random, options.dims};
+  BEVEL_TRY(auto tensors, programTensors(program, inputs));
+  BEVEL_TRY(auto scalars, programScalars(program, inputs));
   clearProgress();
-  BEVEL_TRY(out.times, timeRuns([&] { return kernels.at(name).run({}, tensors, f.threads); }, f.seconds));
+  BEVEL_TRY(out.times,
+            timeRuns([&] { return kernels.at(name).run({}, tensors, f.threads, scalars); }, f.seconds));
   return out;
 }
 

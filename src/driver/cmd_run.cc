@@ -184,10 +184,12 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
 
 Status runProgram(const Module& module, const std::string& name, const RunFlags& f, BuildOptions options) {
   BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
-  BEVEL_TRY(auto tensors, programTensors(program, {f.inputDir, f.inputs, f.random, options.dims}));
+  ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
+  BEVEL_TRY(auto tensors, programTensors(program, inputs));
+  BEVEL_TRY(auto scalars, programScalars(program, inputs));
   if (f.interpret) {
     Status ran;
-    withLargeStack([&] { ran = interpret(program, tensors); });
+    withLargeStack([&] { ran = interpret(program, tensors, {scalars.begin(), scalars.end()}); });
     if (!ran && ran.error().code == ErrorCode::kInternal)
       ran.error().code =
           ErrorCode::kInvalid; // an access outside a buffer and the like: of the program, not of the tool
@@ -195,7 +197,7 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
   } else {
     BEVEL_TRY(auto kernels,
               HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
-    BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads));
+    BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads, scalars));
   }
   std::vector<std::pair<std::string, HostValue>> shown;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -18,7 +18,9 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
                "Machine to compile for: host, x86-64-v2, x86-64-v3, x86-64-v4, …, with changes such as "
                "\"x86-64-v3,cores=4\"")
       ->group(group);
-  c.add_option("--dim", f.dims, "Value of a named dimension of an ONNX model, NAME=N; may be repeated")
+  c.add_option(
+       "--dim", f.dims,
+       "Value of a named dimension, or of a scalar parameter of a tensor program, NAME=N; may be repeated")
       ->type_name("NAME=N")
       ->group(group);
   c.add_option("--shape", f.shapes, "Shape of an ONNX input, NAME=1x3x224x224; may be repeated")
@@ -58,7 +60,7 @@ namespace {
 std::optional<int64_t> integer(std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -67,7 +69,8 @@ Result<std::vector<int64_t>> shapeOf(const std::string& text) {
   for (size_t at = 0; at <= text.size() && !text.empty();) {
     size_t end = std::min(text.find_first_of("x,", at), text.size());
     auto n = integer(std::string_view(text).substr(at, end - at));
-    if (!n) return fail(ErrorCode::kUsage, fmt::format("'{}' is not a shape such as 1x3x224x224", text));
+    if (!n || *n < 0)
+      return fail(ErrorCode::kUsage, fmt::format("'{}' is not a shape such as 1x3x224x224", text));
     shape.push_back(*n);
     at = end + 1;
   }

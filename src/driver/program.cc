@@ -1,6 +1,7 @@
 // See program.h.
 #include "driver/program.h"
 
+#include "arith/number.h"
 #include "base/near_name.h"
 #include "driver/commands.h"
 #include "driver/values.h"
@@ -117,6 +118,28 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, c
     auto own = TensorObject::zeros(given->dtype, given->shape);
     if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
     out.push_back(own);
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const ProgramInputs& inputs) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < program->params.size(); ++i) {
+    const Var& p = program->params[i];
+    if (program->buffers[i]) continue;
+    if (!p->dtype.isInteger() && !p->dtype.isBool())
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("scalar parameter '{}' is {}: only integers can be given here", p->name,
+                              p->dtype.str()));
+    auto given = inputs.dims.find(p->name);
+    if (given == inputs.dims.end())
+      return fail(Error(ErrorCode::kUsage, fmt::format("scalar parameter '{}' has no value", p->name))
+                      .help(fmt::format("give it by --dim {}=N", p->name)));
+    int64_t value = given->second;
+    if (!arith::fitsDType(value, p->dtype))
+      return fail(ErrorCode::kUsage, fmt::format("scalar parameter '{}' is {}: {} does not fit", p->name,
+                                                 p->dtype.str(), value));
+    out.push_back(value);
   }
   return out;
 }

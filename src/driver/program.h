@@ -18,9 +18,12 @@ struct ProgramInputs {
   std::string dir;                     // with input_<i>.npy; "": none
   std::vector<std::string> named;      // NAME=FILE.npy; these win
   int64_t random = -1;                 // seed for those that are not given; negative: zeros
-  std::map<std::string, int64_t> dims; // values of symbolic dimensions by name, for those that are not given
+  std::map<std::string, int64_t> dims; // of symbolic dimensions that no tensor gives and of scalar parameters
 };
 /// A tensor for every buffer parameter, to be written in place.
 Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs);
+
+/// A value for every scalar parameter, by its name in `dims`. Floats have none and are refused.
+Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const ProgramInputs& inputs);
 
 } // namespace bevel

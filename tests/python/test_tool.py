@@ -335,3 +335,21 @@ def test_interpreter_names_the_fault_of_a_graph(bevel, tmp_path):
     (tmp_path / "graph.py").write_text(INTERPRETED.replace("OFFSET", "1"))
     message = bevel("run", "graph.py", "--interpret", "--random", "1", code=3, cwd=tmp_path).stderr
     assert "while interpreting 'scale'" in message and "X" in message
+
+
+@pytest.mark.parametrize("options", [[], ["--interpret"]])
+def test_scalar_parameters(bevel, tmp_path, options):
+    (tmp_path / "scalars.py").write_text("""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), s: T.int32, q: T.uint8, B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi] * s + T.Cast("int32", q)
+""")
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=np.int32))
+    run = ["run", "scalars.py", *options, "--input", "A=a.npy", "--output-dir", "out"]
+    bevel(*run, "--dim", "s=-3", "--dim", "q=7", cwd=tmp_path)
+    assert np.load(tmp_path / "out" / "output_1.npy").tolist() == [7, 4, 1, -2]
+    assert "--dim q=N" in bevel(*run, "--dim", "s=1", cwd=tmp_path, code=2).stderr
+    assert "300 does not fit" in bevel(*run, "--dim", "s=1", "--dim", "q=300", cwd=tmp_path, code=2).stderr
