@@ -107,26 +107,46 @@ private:
     return {a.min * b.min, a.max && b.max ? a.max * b.max : Expr(), false};
   }
 
+  /// One end of a sum: what does not move, constants included, and what moves to no constant.
+  struct End {
+    LinearForm fixed;
+    Expr moved;
+    bool infinite = false;
+    void add(const Expr& x, int64_t coef) {
+      auto c = x ? asConst(x) : std::nullopt;
+      if (!x)
+        infinite = true;
+      else if (!c)
+        moved = moved ? moved + x * constant(x->dtype, coef) : x * constant(x->dtype, coef);
+      else if (auto product = checkedMul(*c, coef))
+        fixed.addConst(*product);
+      else
+        fixed.valid = false;
+    }
+    Expr plus(const Expr& rest) const { return infinite ? nullptr : moved ? moved + rest : rest; }
+  };
+
   IntSet evalSum(const Expr& e) {
     AnalyzerState& state = an_.state();
     if (!state.isExact(e)) return unknown(e);
     auto form = state.formOf(e);
     if (!form.valid) return unknown(e);
-    LinearForm fixed = LinearForm::of(form.constant);
-    IntSet sum = IntSet::point(constant(e->dtype, 0));
+    End low{LinearForm::of(form.constant), nullptr, false}, high = low;
     for (const Term& t : form.terms) {
       if (!usesMapped(t.atom)) {
-        fixed.add(t.atom, t.coef);
+        low.fixed.add(t.atom, t.coef);
+        high.fixed.add(t.atom, t.coef);
         continue;
       }
       if (!fitsDType(t.coef, e->dtype)) return unknown(e);
       IntSet s = evalAtom(t.atom);
-      Expr k = constant(e->dtype, t.coef);
-      sum = add(sum, t.coef >= 0 ? IntSet{s.min ? s.min * k : s.min, s.max ? s.max * k : s.max, s.empty}
-                                 : IntSet{s.max ? s.max * k : s.max, s.min ? s.min * k : s.min, s.empty});
+      if (s.empty) return s;
+      low.add(t.coef >= 0 ? s.min : s.max, t.coef);
+      high.add(t.coef >= 0 ? s.max : s.min, t.coef);
     }
-    Expr rest = state.toExpr(fixed, e->dtype);
-    return rest ? add(sum, IntSet::point(rest)) : unknown(e);
+    Expr first = state.toExpr(low.fixed, e->dtype), last = state.toExpr(high.fixed, e->dtype);
+    if (!first || !last) return unknown(e);
+    return {low.plus(first), high.plus(last), false};
   }
 
   IntSet evalDivision(const BinaryNode* n, const Expr& e) {
@@ -235,12 +255,6 @@ IntSet evalSet(const Range& r, const IntSetMap& vars, Analyzer& analyzer) {
   return simplified({lo.min, hi.max, false}, analyzer);
 }
 
-std::vector<IntSet> evalRegion(const Array<Range>& region, const IntSetMap& vars, Analyzer& analyzer) {
-  std::vector<IntSet> out;
-  for (const Range& r : region) out.push_back(evalSet(r, vars, analyzer));
-  return out;
-}
-
 IntSetMap asSets(const std::vector<std::pair<Var, Range>>& ranges) {
   IntSetMap out;
   for (const auto& [v, r] : ranges) out[v] = IntSet::range(r);
@@ -273,23 +287,6 @@ IntSet intersectSet(const IntSet& a, const IntSet& b, Analyzer& an) {
   IntSet r{meet(a.min, b.min, true), meet(a.max, b.max, false), false};
   if (r.min && r.max && an.proveLess(r.max, r.min)) return IntSet::nothing();
   return r;
-}
-
-bool proveSubset(const IntSet& inner, const IntSet& outer, Analyzer& an) {
-  if (inner.empty) return true;
-  if (outer.empty) return inner.min && inner.max && an.proveLess(inner.max, inner.min);
-  bool low = !outer.min || (inner.min && an.proveLessEqual(outer.min, inner.min));
-  return low && (!outer.max || (inner.max && an.proveLessEqual(inner.max, outer.max)));
-}
-
-bool coversRange(const IntSet& set, const Range& r, Analyzer& an) {
-  if (an.proveLessEqual(r->extent, constant(r->extent->dtype, 0))) return true;
-  return proveSubset(IntSet::interval(r->min, r->min + r->extent - 1), set, an);
-}
-
-bool proveDisjoint(const IntSet& a, const IntSet& b, Analyzer& an) {
-  if (a.empty || b.empty) return true;
-  return (a.max && b.min && an.proveLess(a.max, b.min)) || (b.max && a.min && an.proveLess(b.max, a.min));
 }
 
 Range toRange(const IntSet& set, const Range& otherwise, Analyzer& an) {

@@ -33,8 +33,6 @@ using IntSetMap = std::unordered_map<Var, IntSet, RefHash>;
 IntSet evalSet(const Expr& e, const IntSetMap& vars, Analyzer& analyzer);
 /// The union over all positions of [min, min + extent).
 IntSet evalSet(const Range& r, const IntSetMap& vars, Analyzer& analyzer);
-/// Each dimension by itself.
-std::vector<IntSet> evalRegion(const Array<Range>& region, const IntSetMap& vars, Analyzer& analyzer);
 /// Sets from loop ranges.
 IntSetMap asSets(const std::vector<std::pair<Var, Range>>& ranges);
 
@@ -42,12 +40,6 @@ IntSetMap asSets(const std::vector<std::pair<Var, Range>>& ranges);
 IntSet unionSet(const IntSet& a, const IntSet& b, Analyzer& analyzer);
 /// Exact: the values in both (it may be empty without being flagged so).
 IntSet intersectSet(const IntSet& a, const IntSet& b, Analyzer& analyzer);
-/// True only when every value of inner is proved to lie in outer.
-bool proveSubset(const IntSet& inner, const IntSet& outer, Analyzer& analyzer);
-/// True only when set is proved to contain all of [min, min + extent). The set must be exact, not a superset.
-bool coversRange(const IntSet& set, const Range& r, Analyzer& analyzer);
-/// True only when no value is proved to be in both.
-bool proveDisjoint(const IntSet& a, const IntSet& b, Analyzer& analyzer);
 /// The set as a range; an unbounded side is taken from `otherwise` (which may be null: then the result is
 /// null).
 Range toRange(const IntSet& set, const Range& otherwise, Analyzer& analyzer);

@@ -9,6 +9,8 @@
 // All arithmetic here is on forms, exact or refused; nothing is rebuilt, so nothing can overflow.
 #include "arith/state.h"
 
+#include <algorithm>
+
 namespace bevel {
 
 using namespace arith;
@@ -31,13 +33,21 @@ bool AnalyzerState::proveNonNegative(const LinearForm& f) {
   if (proving_) return search(f, 2); // within another proof: its budget
   ConstBound b = formBound(f);
   if (b.min >= 0) return true;
-  if (b.max < 0) return false;
+  if (b.max < 0 || isIndependent(f)) return false;
   budget_ = kBudget;
   proving_ = true;
   bool proved = false;
   for (int depth = 1; depth <= kDepth && !proved && budget_ > 0; depth += 2) proved = search(f, depth);
   proving_ = false;
   return proved;
+}
+
+/// All atoms are variables of which nothing but bounds is known: then the form reaches its bounds.
+bool AnalyzerState::isIndependent(const LinearForm& f) const {
+  return facts_.empty() && assumed_.empty() && std::ranges::all_of(f.terms, [&](const Term& t) {
+           auto it = t.atom->kind == Kind::kVar ? vars_.find(cast<VarNode>(t.atom)) : vars_.end();
+           return it != vars_.end() && !it->second.value && !it->second.data;
+         });
 }
 
 bool AnalyzerState::provePositive(LinearForm f) {
@@ -61,7 +71,7 @@ std::optional<bool> AnalyzerState::decide(const Expr& condition) {
   if (!d.valid) return std::nullopt;
   if (n->op == BinaryOp::kLt || n->op == BinaryOp::kGt) d.addConst(-1);
   ConstBound b = formBound(d);
-  if (!d.valid || (b.min < 0 && b.max >= 0)) return std::nullopt;
+  if (!d.valid || (b.min < 0 && b.max >= 0 && !isIndependent(d))) return std::nullopt;
   return b.min >= 0;
 }
 

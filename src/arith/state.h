@@ -127,6 +127,7 @@ private:
   ConstBound binaryBound(const BinaryNode* n);
   ModularSet computeModular(const Expr& e);
   // prove.cc
+  bool isIndependent(const LinearForm& f) const;
   bool search(const LinearForm& f, int depth);
   bool searchFacts(const LinearForm& f, const Term& t, int depth);
   bool searchStructure(const LinearForm& f, const Term& t, int depth);

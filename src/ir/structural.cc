@@ -224,12 +224,26 @@ NodeRef rewrite(const NodeRef& root, FunctionRef<NodeRef(const NodeRef&)> f) {
 }
 
 NodeRef substitute(const NodeRef& node, const VarMap& map) {
-  if (map.empty() || !node) return node;
-  return rewrite(node, [&](const NodeRef& n) -> NodeRef {
-    if (n->kind != Kind::kVar) return n;
-    auto it = map.find(cast<VarNode>(n));
-    return it == map.end() ? n : NodeRef(it->second);
-  });
+  struct Substitute {
+    const VarMap& map;
+    std::unordered_map<const Node*, NodeRef> memo; // of shared nodes
+    NodeRef operator()(const NodeRef& n) {
+      if (n->kind == Kind::kIntImm || n->kind == Kind::kFloatImm) return n;
+      if (n->kind == Kind::kVar) {
+        auto it = map.find(cast<VarNode>(n));
+        return it == map.end() ? n : NodeRef(it->second);
+      }
+      if (n->unique()) return children(n);
+      if (auto it = memo.find(n.get()); it != memo.end()) return it->second;
+      NodeRef out = children(n);
+      memo.emplace(n.get(), out);
+      return out;
+    }
+    NodeRef children(const NodeRef& n) {
+      return mapChildren(n, [this](const NodeRef& child) { return (*this)(child); });
+    }
+  };
+  return map.empty() || !node ? node : Substitute{map, {}}(node);
 }
 
 NodeRef replaceBuffers(const NodeRef& node, const BufferMap& map) {

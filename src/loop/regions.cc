@@ -252,7 +252,7 @@ void collectBounds(const Expr& condition, std::vector<UpperBound>& upper, std::v
 }
 
 bool usesAny(const Expr& e, const std::vector<VarRange>& loops) {
-  return usesAnyVar(e, [&](const VarNode* v) {
+  return !loops.empty() && usesAnyVar(e, [&](const VarNode* v) {
     return std::any_of(loops.begin(), loops.end(), [&](const VarRange& l) { return l.first.get() == v; });
   });
 }
@@ -272,16 +272,30 @@ std::vector<std::vector<VarRange>> independentGroups(const std::vector<VarRange>
   return groups;
 }
 
-IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<std::vector<VarRange>>& groups,
+std::vector<IntSetMap> asSetMaps(const std::vector<std::vector<VarRange>>& groups) {
+  std::vector<IntSetMap> out;
+  for (const auto& group : groups) out.push_back(asSets(group));
+  return out;
+}
+
+IntSet relaxSet(const Expr& min, const Expr& extent, const std::vector<IntSetMap>& groups,
                 Analyzer& analyzer) {
   IntSet set = IntSet::range(range(analyzer.simplify(min), extent));
-  for (const auto& group : groups) {
-    IntSetMap map;
-    for (const VarRange& l : group) map[l.first] = IntSet::range(l.second);
-    if (set.min) set.min = evalSet(set.min, map, analyzer).min;
-    if (set.max) set.max = evalSet(set.max, map, analyzer).max;
+  for (const IntSetMap& group : groups) {
+    if (set.isPoint()) {
+      set = evalSet(set.min, group, analyzer);
+      continue;
+    }
+    if (set.min) set.min = evalSet(set.min, group, analyzer).min;
+    if (set.max) set.max = evalSet(set.max, group, analyzer).max;
   }
   return set;
+}
+
+/// first + [0, extent) lies in [0, size) by the bounds of its parts alone.
+bool staysInside(const Expr& first, const Expr& extent, const Expr& size, Analyzer& analyzer) {
+  auto width = asConst(extent), whole = asConst(size);
+  return width && whole && *width >= 1 && analyzer.bound(first).within(0, *whole - *width);
 }
 
 /// hi - lo + 1 + more, taken into minima and maxima so that each side can cancel: min(i*6 + 5, n - 1) - i*6 +
@@ -341,7 +355,7 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
   int64_t factor = inIndex->front() / inE->front();
   if (factor < 2) return std::nullopt;
   rest = analyzer.simplify(index - e * factor);
-  IntSet set = relaxSet(rest, constant(rest->dtype, 1), independentGroups(loops), analyzer);
+  IntSet set = relaxSet(rest, constant(rest->dtype, 1), asSetMaps(independentGroups(loops)), analyzer);
   auto low = set.min ? asConst(analyzer.simplify(set.min)) : std::nullopt;
   auto high = set.max ? asConst(analyzer.simplify(set.max)) : std::nullopt;
   if (!low || !high || *low < 0 || *high >= factor) return std::nullopt;
@@ -350,7 +364,7 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
 
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer) {
-  auto groups = independentGroups(loops);
+  std::optional<std::vector<IntSetMap>> groups; // where an index varies
   std::vector<UpperBound> upper, lower;
   for (const Expr& c : conditions) collectBounds(c, upper, lower);
   auto usable = [&](const UpperBound& b) { return !usesAny(b.limit, loops) && usesAny(b.e, loops); };
@@ -359,8 +373,14 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
 
   Array<Range> out;
   for (size_t d = 0; d < region.size(); ++d) {
-    const Expr& first = region[d]->min;
-    IntSet set = relaxSet(first, region[d]->extent, groups, analyzer);
+    const Expr &first = region[d]->min, &size = buffer->shape[d];
+    bool varies = usesAny(first, loops) || usesAny(region[d]->extent, loops);
+    if (!varies && staysInside(first, region[d]->extent, size, analyzer)) {
+      out.push_back(range(analyzer.simplify(first), region[d]->extent));
+      continue;
+    }
+    if (!groups) groups = asSetMaps(independentGroups(loops));
+    IntSet set = relaxSet(first, region[d]->extent, *groups, analyzer);
     // A condition e <= limit bounds first when first - c*e does not vary, or stays below c.
     for (const UpperBound& b : upper) {
       auto part = asMultiple(first, b.e, loops, analyzer);
@@ -375,7 +395,6 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
                                      (part->factor > 1 ? constant(first->dtype, 0) : part->rest));
       set.min = !set.min ? limit : analyzer.simplify(max(set.min, limit));
     }
-    const Expr& size = buffer->shape[d];
     Expr zero = constant(size->dtype, 0);
     if (!set.min || analyzer.prove(set.min < zero)) set.min = zero;
     if (!set.max || analyzer.prove(set.max >= size)) set.max = size - 1;

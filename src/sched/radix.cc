@@ -25,7 +25,7 @@ bool plainTerms(const Expr& e, int64_t scale, std::vector<PlainTerm>& terms, int
   return scaled && plainTerms(b->a, product, terms, offset);
 }
 
-std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& loops) {
+std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& loops, bool othersStay) {
   std::vector<PlainTerm> terms;
   MixedRadix out{true, nullptr, 0};
   if (!plainTerms(value, 1, terms, out.offset)) return std::nullopt;
@@ -34,6 +34,7 @@ std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& 
   Expr last = constant(value->dtype, 1);
   for (size_t i = 0; i < terms.size(); ++i) {
     auto loop = std::ranges::find_if(loops, [&](const For& l) { return l->var.get() == terms[i].var; });
+    if (loop == loops.end() && othersStay) continue;
     if (loop == loops.end() || !isConst((*loop)->min, 0)) return std::nullopt;
     auto extent = asConst((*loop)->extent);
     if (extent == 1) continue;

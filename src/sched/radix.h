@@ -24,7 +24,8 @@ struct MixedRadix {
   int64_t offset;
 };
 /// Nothing when a variable is not one of the loops (each starting at 0, all but the one of the largest factor
-/// of constant extent), or the sum is not one to one.
-std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& loops);
+/// of constant extent; other variables are as constants when `othersStay`), or the sum is not one to one.
+std::optional<MixedRadix> mixedRadix(const Expr& value, const std::vector<For>& loops,
+                                     bool othersStay = false);
 
 } // namespace bevel

@@ -2,6 +2,7 @@
 #include "arith/iter_map.h"
 #include "ir/structural.h"
 #include "sched/move.h"
+#include "sched/radix.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
@@ -97,12 +98,13 @@ static bool isDense(const Context& c, const Var& data, size_t dim) {
       if (!index || !width || (index->axis >= 0 && index->scale > *width)) return false;
       if (index->axis < 0) continue;
       const Expr& value = writer.realize->values[size_t(index->axis)];
+      auto loop = std::ranges::find_if(writer.loops, [&](const For& l) { return l->var == c.loop->var; });
+      if (loop == writer.loops.end()) continue;
+      std::vector<For> inside(loop + 1, writer.loops.end());
+      if (auto radix = mixedRadix(value, inside, true); radix && radix->dense) continue;
       IterRanges inner;
-      bool inside = false;
-      for (const For& l : writer.loops) {
-        if (inside && usesVar(value, l->var)) inner.emplace_back(l->var, range(l->min, l->extent));
-        inside |= l->var == c.loop->var;
-      }
+      for (const For& l : inside)
+        if (usesVar(value, l->var)) inner.emplace_back(l->var, range(l->min, l->extent));
       if (inner.empty()) continue;
       if (!detectIterMap({value}, inner, nullptr, c.analyzer, IterMapLevel::kSurjective)) return false;
     }
