@@ -5,6 +5,7 @@
 #include "driver/evaluate_programs.h"
 #include "driver/interpret_programs.h"
 #include "graph/passes/passes.h"
+#include "loop/bounds_verifier.h"
 #include "loop/lower.h"
 #include "select/passes.h"
 #include "select/split_preproc.h"
@@ -156,7 +157,14 @@ std::vector<PassGroup> passGroups(PipelineContext& c) {
   }
   loops.passes.push_back(primFuncPass("lower", "all of these, in order",
                                       [&c](const PrimFunc& f) { return lower(f, c.target); }));
-  return {std::move(compile), std::move(loops)};
+  PassGroup checks{"check", "What a tensor program is asked, at any stage; no compile runs these", {}};
+  checks.passes.push_back(primFuncPass("verify_bounds",
+                                       "fails at an access that does not provably lie inside its buffer",
+                                       [](const PrimFunc& f) -> Result<PrimFunc> {
+                                         BEVEL_CHECK(verifyBounds(f));
+                                         return f;
+                                       }));
+  return {std::move(compile), std::move(loops), std::move(checks)};
 }
 
 std::vector<Pass> knownPasses(PipelineContext& c) {
@@ -171,7 +179,7 @@ std::string passesMarkdown() {
   std::string out =
       "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/lower.cc` by `./dev golden "
       "--update`. `bevel opt FILE --passes a,b` runs any of them by name, and every compile runs "
-      "them in this order; `--dump-dir` writes the module after each.\n";
+      "those of the first two groups in this order; `--dump-dir` writes the module after each.\n";
   for (const PassGroup& group : passGroups(context)) {
     out += "\n## " + group.name + "\n\n" + group.doc + ".\n\n| pass | what it does |\n|---|---|\n";
     for (const Pass& p : group.passes) out += "| `" + p.name + "` | " + p.doc + " |\n";

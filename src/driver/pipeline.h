@@ -42,7 +42,7 @@ struct PassGroup {
   std::string name, doc;
   std::vector<Pass> passes;
 };
-/// All passes: those of compilePasses, and the lowering passes of tensor programs.
+/// All passes: those of compilePasses, the lowering passes of tensor programs, and checks of them.
 std::vector<PassGroup> passGroups(PipelineContext& context);
 /// The same as one list, for `bevel opt --passes`; names are unique.
 std::vector<Pass> knownPasses(PipelineContext& context);
