@@ -122,17 +122,6 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
   return out;
 }
 
-BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer,
-                      AccessOptions options) {
-  BufferRegion out;
-  for (const BufferAccess& a : collectAccesses(root, options)) {
-    if (!a.buffer || !a.buffer->sameAs(*buffer) || a.write != write) continue;
-    BufferRegion region = relaxRegion(a.buffer, a.region, a.loops, a.conditions, analyzer);
-    out = out ? regionUnion(out, region, analyzer) : region;
-  }
-  return out;
-}
-
 Regions blockAccess(const Block& block) {
   Analyzer analyzer;
   bindAxes(*block, analyzer);

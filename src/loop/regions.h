@@ -78,9 +78,6 @@ struct Regions {
 };
 /// Over the variables free in `root`. The analyzer may hold bounds of outer variables.
 Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions options = {});
-/// The region of one buffer that root reads (write = false) or writes; null when it does not.
-BufferRegion regionOf(const NodeRef& root, const Buffer& buffer, bool write, Analyzer& analyzer,
-                      AccessOptions options = {});
 
 /// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or
 /// its parents allocate inside are left out, and so are reads of what a block with `init` updates.

@@ -1,8 +1,11 @@
 #include "sched/cache.h"
 
 #include "ir/structural.h"
+#include "loop/instance_order.h"
+#include "sched/loop_kind.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace bevel {
 
@@ -16,21 +19,35 @@ Buffer cacheBuffer(const Buffer& source, const std::string& scope) {
   return withOrigin(fresh, source->origin);
 }
 
+/// The range depends on the sizes of the function's parameters alone: no loop or axis inside.
+bool isFixed(const PrimFunc& f, const Range& r) {
+  std::unordered_set<const VarNode*> sizes;
+  for (const Buffer& b : f->buffers)
+    if (b)
+      for (const Expr& d : b->shape) usesAnyVar(d, [&](const VarNode* v) { return sizes.insert(v), false; });
+  return !usesAnyVar(r, [&](const VarNode* v) { return !sizes.contains(v); });
+}
+
 /// Loops that copy a region (over variables visible there) from one buffer to the other of the same shape, in
-/// a block of that name.
-Stmt copyNest(const Buffer& from, const Buffer& to, const Array<Range>& region, const std::string& name) {
+/// a block of that name. Its axes count from the region's start; where that moves with a loop, they are the indices of
+/// the buffer.
+Stmt copyNest(const PrimFunc& f, const Buffer& from, const Buffer& to, const Array<Range>& region,
+              const std::string& name) {
   auto block = make<BlockNode>(name);
   std::vector<AxisRange> axes;
   Array<Expr> indices;
   Array<Range> element;
   for (size_t d = 0; d < region.size(); ++d) {
     DType dtype = from->shape[d]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), from->shape[d]),
+    Expr zero = constant(dtype, 0), min = castTo(dtype, region[d]->min),
+         extent = castTo(dtype, region[d]->extent);
+    bool fixed = isFixed(f, region[d]);
+    IterVar iv = make<const IterVarNode>(range(zero, fixed ? extent : from->shape[d]),
                                          var("v" + std::to_string(d), dtype), IterType::kSpatial);
     block->iters.push_back(iv);
-    indices.push_back(iv->var);
-    element.push_back(range(iv->var, constant(dtype, 1)));
-    axes.push_back({castTo(dtype, region[d]->min), castTo(dtype, region[d]->extent)});
+    indices.push_back(fixed && !isConst(min, 0) ? iv->var + min : Expr(iv->var));
+    element.push_back(range(indices.back(), constant(dtype, 1)));
+    axes.push_back({fixed ? zero : min, extent});
   }
   block->reads = {make<const BufferRegionNode>(from, element)};
   block->writes = {make<const BufferRegionNode>(to, element)};
@@ -61,20 +78,32 @@ Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer,
   return plan;
 }
 
-void planCopy(const Schedule& sch, CachePlan& plan, bool toCache, const Array<Range>& region) {
-  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
-  plan.copy = toCache ? copyNest(plan.buffer, plan.cache, region, plan.name)
-                      : copyNest(plan.cache, plan.buffer, region, plan.name);
+Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements) {
+  for (const Stmt& s : statements)
+    for (const BlockRealize& r : blocksUnder(s))
+      if (hasOrderedEffect(*r->block))
+        return illegal(quoted(*r->block) + " has effects beyond what it declares: it may access buffer " +
+                       plan.buffer->name + " while a copy is used");
+  return {};
 }
 
-BlockRV applyCache(Schedule& sch, CachePlan&& plan) {
+Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region) {
+  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
+  Stmt copy = toCache ? copyNest(sch.func(), plan.buffer, plan.cache, region, plan.name)
+                      : copyNest(sch.func(), plan.cache, plan.buffer, region, plan.name);
   auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
   auto block = mutableCopy(realize->block);
   Stmt body = useBuffer(block->body, plan.users, plan.buffer, plan.cache);
-  block->body = plan.around ? insertUnder(body, plan.around, plan.position, plan.copy)
-                            : insertInto(body, plan.position, plan.copy);
+  block->body = plan.around ? insertUnder(body, plan.around, plan.position, copy)
+                            : insertInto(body, plan.position, copy);
   realize->block = Block(block);
-  setBody(sch, replaceAt(plan.scope, Stmt(realize)));
+  plan.root = replaceAt(plan.scope, Stmt(realize));
+  if (plan.around) BEVEL_CHECK(checkThreads(plan.root, findLoop(plan.root, plan.around)));
+  return plan;
+}
+
+BlockRV applyCache(Schedule& sch, CachePlan&& plan) {
+  setBody(sch, plan.root);
   return sch.addBlock(plan.name);
 }
 

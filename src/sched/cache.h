@@ -12,13 +12,17 @@ struct CachePlan {
   std::vector<std::string> users; // blocks that use the cache instead
   Var around;                     // the loop whose body gets the copy; null: the scope's body
   size_t position = 0;            // in that body
-  Stmt copy;
-  std::string name; // of the copying block
+  std::string name;               // of the copying block
+  Stmt root;                      // the program after it
 };
-/// Without users and copy.
+/// The scope and the buffers.
 Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope);
-/// The copy of a region from one of the plan's buffers to the other.
-void planCopy(const Schedule& sch, CachePlan& plan, bool toCache, const Array<Range>& region);
+/// Nothing that stands between the copy and the accesses of the cache changes the buffer unseen: no block under the
+/// statements has effects that regions do not tell.
+Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements);
+/// With the copy of a region from one of the plan's buffers to the other. Fails when a thread around it would no longer
+/// be independent.
+Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region);
 BlockRV applyCache(Schedule& sch, CachePlan&& plan);
 
 /// The names of the given blocks; all must be readers of the buffer in the scope. All readers when none are

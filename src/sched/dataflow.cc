@@ -314,6 +314,27 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
   return {};
 }
 
+Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffer& buffer) {
+  auto isIt = [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; };
+  if (NodeRef(f->body) == NodeRef(scope) || std::ranges::any_of(scope->block->allocs.raw(), isIt)) return {};
+  bool used = false;
+  walk(f->body, [&](const NodeRef& n) {
+    if (n == NodeRef(scope)) return false;
+    if (auto* load = n.as<LoadNode>()) used |= isIt(load->buffer);
+    if (auto* store = n.as<StoreNode>()) used |= isIt(store->buffer);
+    if (auto* view = n.as<MatchBufferNode>()) used |= isIt(view->source->buffer);
+    if (auto* call = n.as<CallNode>())
+      for (const NodeRef& arg : call->args) {
+        auto* region = arg.as<BufferRegionNode>();
+        used |= (arg.is<BufferNode>() && isIt(arg)) || (region && isIt(region->buffer)) ||
+                arg == NodeRef(buffer->data);
+      }
+    return !used;
+  });
+  if (used) return illegal("buffer " + buffer->name + " is also used outside of " + quoted(*scope->block));
+  return {};
+}
+
 Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last) {
   const ScopeBlock& self = info.blocks[size_t(block)];
   auto [from, to] = std::minmax(block, last);

@@ -60,6 +60,9 @@ bool isUnder(const ScopeBlock& block, const Var& loop);
 /// reduction and shares a loop with the block.
 Status checkStableInputs(const ScopeInfo& info, int block);
 
+/// Nothing outside of the scope uses the buffer: the step looks at what is inside alone.
+Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffer& buffer);
+
 /// Nothing between the block and the blocks under a loop has effects that loads and stores do not tell, and
 /// neither has the block.
 Status checkNoEffectsBetween(const ScopeInfo& info, int block, const Var& loop);

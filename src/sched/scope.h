@@ -1,8 +1,9 @@
-// What a step needs to know of the program around it: where its handles stand, what the blocks of a scope
-// access, what is known of the loops, and the properties of blocks that legality rests on.
+// What a step needs to know of the program around it: where its handles stand, the blocks of its scope, and what
+// is known of the loops.
 #pragma once
 
 #include "arith/analyzer.h"
+#include "loop/block_scope.h"
 #include "loop/passes/context.h"
 #include "loop/regions.h"
 #include "sched/schedule.h"
@@ -40,29 +41,6 @@ void bindLoop(const For& loop, Analyzer& analyzer);
 /// Both: all that is known where the path's target stands.
 void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer);
 
-/// A block directly under a scope.
-struct ScopeBlock {
-  BlockRealize realize;
-  std::vector<For> loops; // around it in the scope, outermost first
-  const BlockNode& block() const { return *realize->block; }
-  const std::string& name() const { return realize->block->name; }
-};
-
-/// The blocks of a scope in program order and what they access, by buffer.
-class ScopeInfo {
-public:
-  BlockRealize scope;
-  std::vector<ScopeBlock> blocks;
-  explicit ScopeInfo(const BlockRealize& scope);
-  int indexOf(std::string_view block) const; // -1 when it is not directly in the scope
-  std::vector<int> writers(const Var& data) const;
-  std::vector<int> readers(const Var& data) const;
-  /// Blocks whose results this one reads / that read its results, in program order, without itself.
-  std::vector<int> producers(int block) const;
-  std::vector<int> consumers(int block) const;
-  std::vector<std::string> names(const std::vector<int>& blocks) const;
-};
-
 /// A block and the scope it stands in: what a step about a block looks up first. Fails for the root block.
 struct BlockSite {
   Path path; // to the block
@@ -73,17 +51,6 @@ struct BlockSite {
   Path scopePath() const { return path.upTo(size_t(path.scope())); }
 };
 Result<BlockSite> siteOf(const Schedule& sch, BlockRV block);
-
-bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
-bool writes(const BlockNode& block, const Var& data);
-
-/// What a step may rely on when it moves or repeats a block: run again it gives the same results.
-/// Complete: all axes spatial, writes what it does not read. Reduction: also reduce axes, with an init.
-/// Either is the only writer of its outputs in the scope.
-Status checkCompleteBlock(const ScopeInfo& scope, int block);
-Status checkReductionBlock(const ScopeInfo& scope, int block);
-Status checkCompleteOrReduction(const ScopeInfo& scope, int block);
-bool hasReduceAxes(const BlockNode& block);
 
 /// The buffer that an argument names. Fails (kUsage) when the block has no such buffer.
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg);

@@ -136,7 +136,8 @@ bool findInto(const Stmt& s, FunctionRef<bool(const Stmt&)> found, Path& path) {
 
 Path findLoop(const Stmt& root, const Var& var) {
   Path path;
-  findInto(root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
+  findInto(
+      root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
   return path;
 }
 
@@ -191,16 +192,6 @@ void forEachStmt(const Stmt& root, FunctionRef<bool(const Stmt&)> f) {
 std::vector<For> loopChain(const Stmt& s) {
   std::vector<For> out;
   for (Stmt at = s; at->kind == Kind::kFor; at = out.back()->body) out.push_back(cast<ForNode>(at));
-  return out;
-}
-
-std::vector<BlockRealize> blocksUnder(const Stmt& s) {
-  std::vector<BlockRealize> out;
-  forEachStmt(s, [&](const Stmt& x) {
-    if (x->kind != Kind::kBlockRealize) return true;
-    out.push_back(cast<BlockRealizeNode>(x));
-    return false;
-  });
   return out;
 }
 

@@ -52,9 +52,6 @@ void forEachStmt(const Stmt& root, FunctionRef<bool(const Stmt&)> f);
 /// The chain of loops from a statement down, while each has a single child; ends before the first other
 /// statement.
 std::vector<For> loopChain(const Stmt& s);
-/// Realizations of the blocks directly under a statement (not those nested in other blocks), in program
-/// order.
-std::vector<BlockRealize> blocksUnder(const Stmt& s);
 
 /// Rebuilds the leaves under a statement: f is given each block realization (not entered) and each plain
 /// statement (Store, Evaluate, Assert).

@@ -4,6 +4,7 @@
 #include "ir/parser.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/block_scope.h"
 #include "loop/bounds_verifier.h"
 #include "loop/dependence.h"
 #include "loop/kernel_signature.h"
@@ -47,8 +48,9 @@ For findLoop(const PrimFunc& f, const std::string& name) {
 TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   te::Tensor a = te::placeholder({intImm(3), intImm(0)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(0), "k");
-  te::Tensor c =
-      te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
+  te::Tensor c = te::compute({intImm(3)}, "C", [&](const Array<Var>& i) {
+    return te::sum(a({i[0], r->var}), {r});
+  });
   auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
@@ -305,20 +307,19 @@ def main(a: T.handle, b: T.handle):
 TEST(Dependence, BlockKinds) {
   te::Tensor a = te::placeholder({intImm(4), intImm(5)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(5), "k");
-  te::Tensor c =
-      te::compute({intImm(4)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
+  te::Tensor c = te::compute({intImm(4)}, "C", [&](const Array<Var>& i) {
+    return te::sum(a({i[0], r->var}), {r});
+  });
   te::Tensor d = te::compute({intImm(4)}, "D",
                              [&](const Array<Var>& i) { return c({i[0]}) + constantFloat(kFloat32, 1); });
   PrimFunc f = te::createPrimFunc({a, d});
-  Block root = cast<BlockRealizeNode>(f->body)->block;
-  ScopeDependences scope = scopeDependences(root);
+  ScopeInfo scope(cast<BlockRealizeNode>(f->body));
   ASSERT_EQ(scope.blocks.size(), 2u);
-  EXPECT_TRUE(checkReductionBlock(scope, scope.blocks[0]).has_value());
-  EXPECT_FALSE(checkCompleteBlock(scope, scope.blocks[0]).has_value());
-  EXPECT_TRUE(checkCompleteBlock(scope, scope.blocks[1]).has_value());
-  ASSERT_EQ(scope.producersOf(scope.blocks[1]).size(), 1u);
-  EXPECT_EQ(scope.producersOf(scope.blocks[1])[0], scope.blocks[0]);
-  EXPECT_EQ(scope.consumersOf(scope.blocks[0])[0], scope.blocks[1]);
+  EXPECT_TRUE(checkReductionBlock(scope, 0).has_value());
+  EXPECT_FALSE(checkCompleteBlock(scope, 0).has_value());
+  EXPECT_TRUE(checkCompleteBlock(scope, 1).has_value());
+  EXPECT_EQ(scope.producers(1), std::vector<int>{0});
+  EXPECT_EQ(scope.consumers(0), std::vector<int>{1});
 }
 
 TEST(Regions, RelaxedOverInnerLoops) {

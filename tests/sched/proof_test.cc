@@ -1,23 +1,8 @@
 // Steps are proved or refused: small programs on which an unproved step changed the results.
 #include "tests/sched/support.h"
 
-#include "ir/parser.h"
-
 namespace bevel::testing {
 namespace {
-
-/// The script on the program: its refusal, or a failure when the results differ.
-Status scheduled(const char* program, const char* script, const Sizes& sizes = {}) {
-  auto parsed = parseFunction(program);
-  if (!parsed) return fail(parsed.error());
-  PrimFunc f = cast<PrimFuncNode>(*parsed);
-  auto sch = Schedule::create(f);
-  if (!sch) return fail(sch.error());
-  BEVEL_CHECK(runScript(*sch, script));
-  if (std::string wrong = difference(f, sch->func(), sizes); !wrong.empty())
-    return fail(ErrorCode::kInternal, wrong);
-  return {};
-}
 
 TEST(Proved, DeclaredRegionOfOneElement) {
   EXPECT_REFUSED(scheduled(R"(@T.prim_func

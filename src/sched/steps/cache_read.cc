@@ -10,7 +10,8 @@ constexpr StepDoc kDoc = {
 
 `read_buffer_index` chooses among the block's reads. `consumer_blocks` names the blocks that read the copy; without it, all readers
 in the scope. The copy is made right before the outermost loop that holds the first of them, but inside of every loop that also holds
-a writer of the buffer. Refused when the buffer is written after the copy, or by a consumer itself.)",
+a writer of the buffer. Refused when the buffer is written after the copy, or by a consumer itself, or may be by effects that no
+declared region tells; and when a parallel loop around the copy would no longer be independent.)",
     R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     for i in range(8):
@@ -93,6 +94,19 @@ static Array<Range> consumedRegion(const Stmt& body, const CachePlan& plan, Anal
   return out;
 }
 
+/// Nothing from the copy to the last consumer changes the buffer in a way that no block's regions tell.
+static Status checkUnchanged(const ScopeInfo& info, const CachePlan& plan, const Stmt& body,
+                             const std::string& last) {
+  for (const BufferAccess& a : info.looseAccesses())
+    if (!a.buffer || (a.write && a.buffer->data == plan.buffer->data))
+      return illegal("a statement outside of blocks may change buffer " + plan.buffer->name);
+  std::vector<Stmt> items = itemsOf(body);
+  size_t end = plan.position + 1;
+  for (size_t i = plan.position; i < items.size(); ++i)
+    if (findBlock(items[i], last).target) end = i + 1;
+  return checkNoEffects(plan, {items.begin() + ptrdiff_t(plan.position), items.begin() + ptrdiff_t(end)});
+}
+
 static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   BEVEL_TRY(CachePlan plan, beginCache(site, readBuffer(s.readBufferIndex), s.storageScope));
@@ -107,11 +121,11 @@ static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
                      " after the copy would be made");
   Stmt body;
   BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
+  BEVEL_CHECK(checkUnchanged(info, plan, body, info.blocks[size_t(consumers.back())].name()));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
-  planCopy(sch, plan, true, consumedRegion(body, plan, analyzer));
-  return plan;
+  return finishCache(sch, plan, true, consumedRegion(body, plan, analyzer));
 }
 
 static void apply(Schedule& sch, CacheRead& s, CachePlan&& plan) {

@@ -9,7 +9,8 @@ namespace bevel::steps {
 constexpr StepDoc kDoc = {
     R"(Lets a block write into a buffer of another storage scope, from which a new block copies to the original; gives the copying block.
 
-The block must be the only writer of the buffer and write all values of its axes. The copy stands after the outermost loop around the block.
+The block must be the only writer of the buffer and write all values of its axes; no dimension may be written with holes. The copy
+stands after the outermost loop around the block, which must hold no effects that no declared region tells.
 `consumer_blocks` names blocks that read the cache instead of the original; readers under the block's own loops must be among them.)",
     R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -58,7 +59,7 @@ static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer&
     for (const Range& dim : w->region) {
       auto index = axisIndex(dim->min, block.realize->block, analyzer);
       auto width = asConst(analyzer.simplify(dim->extent));
-      bool plain = index && width && (index->axis < 0 || index->scale == *width) &&
+      bool plain = index && width && (index->axis < 0 || index->scale == *width || index->scale == -*width) &&
                    std::ranges::find(used, index->axis) == used.end();
       if (!plain)
         return illegal(quoted(block.block()) + " does not write buffer " + buffer->name +
@@ -69,7 +70,8 @@ static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer&
       }
       used.push_back(index->axis);
       const Range& dom = block.block().iters[size_t(index->axis)]->domain;
-      out.push_back(range(analyzer.simplify(dom->min * *width + index->offset),
+      Expr first = index->scale > 0 ? dom->min : dom->min + dom->extent - 1;
+      out.push_back(range(analyzer.simplify(first * index->scale + index->offset),
                           analyzer.simplify(dom->extent * *width)));
     }
   }
@@ -101,11 +103,11 @@ static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   std::vector<Stmt> items = itemsOf(info.scope->block->body);
   for (size_t i = 0; i < items.size(); ++i)
     if (findBlock(items[i], block.name()).target) plan.position = i + 1;
+  BEVEL_CHECK(checkNoEffects(plan, {items[plan.position - 1]}));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_TRY(Array<Range> region, writtenRegion(block, plan.buffer, analyzer));
-  planCopy(sch, plan, false, region);
-  return plan;
+  return finishCache(sch, plan, false, region);
 }
 
 static void apply(Schedule& sch, CacheWrite& s, CachePlan&& plan) {

@@ -75,6 +75,7 @@ static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
     if (isParameter(sch.func(), w->buffer))
       return illegal("buffer " + w->buffer->name +
                      " is a parameter of the function: all of it must be computed");
+    BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), w->buffer));
     if (BufferRegion r = touchedRegion(move.loop->body, w->buffer->data, false, analyzer))
       regions.push_back(r);
   }

@@ -51,6 +51,7 @@ static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
   const ScopeInfo& info = self.site.info;
   const Buffer& x = self.store->buffer;
   BEVEL_CHECK(checkIntermediate(sch.func(), x));
+  BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), x));
   InlinePlan plan{self.site.path, self.store, {}};
   BEVEL_TRY(plan.axisOf, indexAxes(self.store->indices, *self.site.block()));
   BEVEL_CHECK(checkStableInputs(info, self.site.self));

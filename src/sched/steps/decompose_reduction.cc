@@ -102,6 +102,7 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
           return illegal(quoted(l) + " is over a reduction axis and outside of the chosen loop: the "
                                      "initialisation would be repeated");
   BEVEL_TRY(plan.init, hoistInit(sch.func(), realize, inner));
+  BEVEL_CHECK(checkNoLooseUse(site.info, site.self));
   BEVEL_CHECK(checkOtherUsers(site.info, site.self, var, plan.init));
   return plan;
 }

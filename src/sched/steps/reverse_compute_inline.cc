@@ -156,6 +156,7 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   plan.producer = source.name();
   BEVEL_CHECK(checkNoEffectsUntil(info, self.site.self, producer));
   BEVEL_CHECK(checkIntermediate(sch.func(), plan.between));
+  BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), plan.between));
   BEVEL_CHECK(checkCompleteBlock(info, producer));
   BEVEL_TRY(Store sourceStore, singleStore(source.block()));
   BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, plan.between));

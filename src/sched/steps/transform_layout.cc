@@ -69,7 +69,10 @@ struct LayoutPlan {
 
 /// The whole program accesses the buffer by single elements only.
 static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
-  for (const BlockRealize& r : blocksUnder(cast<BlockRealizeNode>(f->body)->block->body)) {
+  BlockRealize root = cast<BlockRealizeNode>(f->body);
+  std::vector<BlockRealize> blocks = blocksUnder(root->block->body);
+  blocks.push_back(root); // for what stands outside of the others
+  for (const BlockRealize& r : blocks) {
     BEVEL_CHECK(checkPlainReads(r, buffer));
     Status status;
     walk(r, [&](const NodeRef& n) {

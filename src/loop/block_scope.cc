@@ -1,0 +1,203 @@
+#include "loop/block_scope.h"
+
+#include "ir/structural.h"
+
+#include <algorithm>
+
+namespace bevel {
+namespace {
+
+/// Calls f for the realizations under a node, not those nested in others; `loops` are the ones around it.
+template <class F> void forEachBlock(const NodeRef& n, std::vector<For>& loops, F&& f) {
+  if (n.is<ExprNode>() || n.is<BufferNode>()) return;
+  if (n->kind == Kind::kBlockRealize) return f(cast<BlockRealizeNode>(n));
+  if (n->kind == Kind::kFor) {
+    loops.push_back(cast<ForNode>(n));
+    forEachBlock(loops.back()->body, loops, f);
+    loops.pop_back();
+    return;
+  }
+  forEachChild(n, [&](const NodeRef& child, Role) { forEachBlock(child, loops, f); });
+}
+
+/// An expression that loads or calls.
+bool touchesMemory(const NodeRef& e) {
+  if (e.is<VarNode>() || e.is<IntImmNode>()) return false;
+  bool found = false;
+  walk(e, [&](const NodeRef& n) {
+    found |= n.is<LoadNode>() || n.is<CallNode>();
+    return !found;
+  });
+  return found;
+}
+
+void collectLoose(const NodeRef& n, std::vector<BufferAccess>& out) {
+  if (n.is<BufferNode>()) return;
+  bool leaf = n->kind == Kind::kStore || n->kind == Kind::kEvaluate || n->kind == Kind::kAssert;
+  if (leaf || n.is<ExprNode>()) {
+    if (leaf || touchesMemory(n))
+      for (BufferAccess& a : collectAccesses(n)) out.push_back(std::move(a));
+    return;
+  }
+  const auto* realize = n.as<BlockRealizeNode>();
+  forEachChild(n, [&](const NodeRef& child, Role) {
+    if (!realize || !(child == NodeRef(realize->block))) collectLoose(child, out);
+  });
+}
+
+tl::unexpected<Error> illegal(std::string message) {
+  return fail(ErrorCode::kIllegal, std::move(message));
+}
+
+bool touches(const Array<BufferRegion>& regions, const Var& data) {
+  return std::ranges::any_of(
+      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
+}
+
+} // namespace
+
+std::vector<BlockRealize> blocksUnder(const Stmt& s) {
+  std::vector<BlockRealize> out;
+  std::vector<For> loops;
+  forEachBlock(s, loops, [&](BlockRealize r) { out.push_back(std::move(r)); });
+  return out;
+}
+
+ScopeInfo::ScopeInfo(const BlockRealize& s) : scope(s) {
+  std::vector<For> loops;
+  forEachBlock(s->block->body, loops, [&](BlockRealize r) { blocks.push_back({std::move(r), loops}); });
+}
+
+int ScopeInfo::indexOf(std::string_view block) const {
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (blocks[i].name() == block) return int(i);
+  return -1;
+}
+
+bool reads(const BlockNode& block, const Var& data) {
+  return touches(block.reads, data) || (block.init && touches(block.writes, data));
+}
+bool writes(const BlockNode& block, const Var& data) {
+  return touches(block.writes, data);
+}
+
+std::vector<int> ScopeInfo::writers(const Var& data) const {
+  std::vector<int> out;
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (writes(blocks[i].block(), data)) out.push_back(int(i));
+  return out;
+}
+
+std::vector<int> ScopeInfo::readers(const Var& data) const {
+  std::vector<int> out;
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (reads(blocks[i].block(), data)) out.push_back(int(i));
+  return out;
+}
+
+namespace {
+
+std::vector<int> related(const ScopeInfo& info, int block, bool producers) {
+  const BlockNode& self = info.blocks[size_t(block)].block();
+  std::vector<int> out;
+  for (const BufferRegion& r : producers ? self.reads : self.writes)
+    for (int i : producers ? info.writers(r->buffer->data) : info.readers(r->buffer->data))
+      if (i != block) out.push_back(i);
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
+Status soleWriter(const ScopeInfo& scope, int block) {
+  for (const BufferRegion& w : scope.blocks[size_t(block)].block().writes)
+    for (int other : scope.writers(w->buffer->data))
+      if (other != block)
+        return illegal("block " + scope.blocks[size_t(other)].name() + " also writes buffer " +
+                       w->buffer->name);
+  return checkNoLooseUse(scope, block);
+}
+
+Status checkAxes(const BlockNode& block, bool allowReduce) {
+  for (const IterVar& iv : block.iters) {
+    if (iv->type == IterType::kSpatial || (allowReduce && iv->type == IterType::kReduce)) continue;
+    return illegal("axis " + iv->var->name + " of block " + block.name + " is not " +
+                   (allowReduce ? "spatial or a reduction" : "spatial"));
+  }
+  return {};
+}
+
+Status checkNoOverlap(const BlockNode& block) {
+  for (const BufferRegion& w : block.writes)
+    if (touches(block.reads, w->buffer->data))
+      return illegal("block " + block.name + " reads buffer " + w->buffer->name + ", which it also writes");
+  return {};
+}
+
+} // namespace
+
+std::vector<int> ScopeInfo::producers(int block) const {
+  return related(*this, block, true);
+}
+std::vector<int> ScopeInfo::consumers(int block) const {
+  return related(*this, block, false);
+}
+
+std::vector<std::string> ScopeInfo::names(const std::vector<int>& which) const {
+  std::vector<std::string> out;
+  for (int i : which) out.push_back(blocks[size_t(i)].name());
+  return out;
+}
+
+std::vector<BufferAccess> ScopeInfo::looseAccesses() const {
+  std::vector<BufferAccess> out;
+  collectLoose(scope->block->body, out);
+  return out;
+}
+
+Status checkNoLooseUse(const ScopeInfo& scope, int block) {
+  const BlockNode& self = scope.blocks[size_t(block)].block();
+  for (const BufferAccess& a : scope.looseAccesses()) {
+    if (!a.buffer)
+      return fail(Error(ErrorCode::kIllegal,
+                        "a statement outside of blocks has effects that must happen in order: block " +
+                            self.name + " cannot be moved past it")
+                      .at(a.node));
+    const Var& data = a.buffer->data;
+    bool meets = writes(self, data) || (a.write && reads(self, data));
+    if (meets)
+      return fail(Error(ErrorCode::kIllegal, "buffer " + a.buffer->name + ", which block " + self.name +
+                                                 " accesses, is also accessed outside of blocks")
+                      .at(a.node)
+                      .help("write that statement inside of a block"));
+  }
+  return {};
+}
+
+Status checkCompleteBlock(const ScopeInfo& scope, int block) {
+  const BlockNode& b = scope.blocks[size_t(block)].block();
+  BEVEL_CHECK(checkAxes(b, false));
+  BEVEL_CHECK(checkNoOverlap(b));
+  return soleWriter(scope, block);
+}
+
+Status checkReductionBlock(const ScopeInfo& scope, int block) {
+  const BlockNode& b = scope.blocks[size_t(block)].block();
+  if (!b.init) return illegal("block " + b.name + " has no init: it is not a whole reduction");
+  BEVEL_CHECK(checkAxes(b, true));
+  for (const BufferRegion& w : b.writes)
+    for (const BufferRegion& r : b.reads)
+      if (r->buffer->data == w->buffer->data && !same(r, w))
+        return illegal("block " + b.name + " reads other elements of its output " + w->buffer->name);
+  for (const BufferRegion& w : b.writes)
+    for (const IterVar& iv : b.iters)
+      if (iv->type == IterType::kReduce && usesVar(w, iv->var))
+        return illegal("reduce axis " + iv->var->name + " indexes the output " + w->buffer->name);
+  return soleWriter(scope, block);
+}
+
+Status checkCompleteOrReduction(const ScopeInfo& scope, int block) {
+  return scope.blocks[size_t(block)].block().init ? checkReductionBlock(scope, block)
+                                                  : checkCompleteBlock(scope, block);
+}
+
+} // namespace bevel

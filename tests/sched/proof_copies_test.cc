@@ -1,0 +1,239 @@
+// Copies into caches, and statements outside of blocks: small programs on which an unproved step changed the results.
+#include "tests/sched/support.h"
+
+namespace bevel::testing {
+namespace {
+
+TEST(ProvedCopies, CacheReadAcrossACall) {
+  EXPECT_REFUSED(scheduled(R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    with T.sblock("F"):
+        T.evaluate(T.call_extern("int32", "refill"))
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[vi]
+)",
+                           R"(b = sch.get_sblock("B")
+sch.cache_read(b, 0, "local")
+)"),
+                 "block F has effects");
+}
+
+// What comes after the last consumer is passed by nothing.
+TEST(ProvedCopies, CacheReadBeforeACall) {
+  auto parsed = parseFunction(R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    with T.sblock("F"):
+        T.evaluate(T.call_extern("int32", "refill"))
+)");
+  ASSERT_OK(parsed);
+  Schedule sch = scheduleOf(cast<PrimFuncNode>(*parsed));
+  EXPECT_OK(runScript(sch, "b = sch.get_sblock(\"B\")\nsch.cache_read(b, 0, \"local\")\n"));
+}
+
+TEST(ProvedCopies, CacheWriteAcrossACall) {
+  EXPECT_REFUSED(scheduled(R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+        with T.sblock("F"):
+            T.evaluate(T.call_extern("int32", "send", i))
+)",
+                           R"(b = sch.get_sblock("B")
+sch.cache_write(b, 0, "local")
+)"),
+                 "block F has effects");
+}
+
+// A copy inside of threads belongs to its iteration.
+TEST(ProvedCopies, CacheReadUnderThreads) {
+  constexpr const char* rows = R"(@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
+    B = T.sblock_alloc_buffer((4, 8), "int32")
+    for i in range(4):
+        for j in range(8):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for j in range(8):
+            with T.sblock("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, 7 - vj]
+)";
+  Status done = scheduled(rows, R"(c = sch.get_sblock("C")
+i, j = sch.get_loops(c)
+sch.parallel(i)
+sch.cache_read(c, 0, "local")
+)");
+  EXPECT_TRUE(done) << done.error().str();
+  Status scratch = scheduled(R"(@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    for i in range(4):
+        for j in range(8):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj] = A[vi, vj]
+        with T.sblock("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[1] + B[6]
+)",
+                             R"(c = sch.get_sblock("C")
+i, = sch.get_loops(c)
+sch.parallel(i)
+sch.cache_read(c, 0, "local")
+)");
+  EXPECT_TRUE(scratch) << scratch.error().str();
+}
+
+// The copy's axes run through what is read, so that it can be moved under a loop.
+TEST(ProvedCopies, CopyOfAPartMoves) {
+  constexpr const char* program = R"(@T.prim_func
+def main(A: T.Buffer((12,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi + 2]
+)";
+  Status read = scheduled(program, R"(b = sch.get_sblock("B")
+a = sch.cache_read(b, 0, "local")
+i, = sch.get_loops(b)
+i0, i1 = sch.split(i, [None, 3])
+sch.compute_at(a, i0)
+)");
+  EXPECT_TRUE(read) << read.error().str();
+  Status written = scheduled(R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((12,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi + 2] = A[vi]
+    for i in range(2):
+        with T.sblock("E"):
+            vi = T.axis.spatial(2, i)
+            B[vi * 11] = 0
+)",
+                             R"(b = sch.get_sblock("B")
+w = sch.cache_write(b, 0, "local")
+)");
+  EXPECT_REFUSED(written, "also writes");
+}
+
+TEST(ProvedCopies, CacheWriteBackwards) {
+  constexpr const char* program = R"(@T.prim_func
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    for i in range(2):
+        with T.sblock("Z"):
+            vi = T.axis.spatial(2, i)
+            C[vi * 7] = 5
+    for i in range(6):
+        with T.sblock("B"):
+            vi = T.axis.spatial(6, i)
+            B[6 - vi] = A[vi]
+    for i in range(6):
+        with T.sblock("C"):
+            vi = T.axis.spatial(6, i)
+            C[vi + 1] = B[vi + 1]
+)";
+  Status done = scheduled(program, R"(b = sch.get_sblock("B")
+w = sch.cache_write(b, 0, "local")
+i, = sch.get_loops(w)
+i0, i1 = sch.split(i, [None, 4])
+)");
+  EXPECT_TRUE(done) << done.error().str();
+}
+
+// A statement outside of blocks changes what the block reads, or sees what it writes.
+TEST(ProvedCopies, StatementsOutsideOfBlocks) {
+  constexpr const char* program = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] + 1
+    A[3] = 100
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * 2
+)";
+  for (const char* script :
+       {"sch.compute_inline(b)", "sch.compute_at(b, i)", "sch.cache_read(b, 0, \"local\")"})
+    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
+                                                   "i, = sch.get_loops(c)\n") +
+                                       script + "\n")
+                                          .c_str()),
+                   "outside of blocks");
+  constexpr const char* reader = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((1,), "int32")):
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[vi] + 1
+    D[0] = C[5]
+)";
+  EXPECT_REFUSED(scheduled(reader, "b = sch.get_sblock(\"B\")\nsch.cache_write(b, 0, \"local\")\n"),
+                 "outside of blocks");
+}
+
+TEST(ProvedCopies, InitBeforeAStatementOutsideOfBlocks) {
+  EXPECT_REFUSED(scheduled(R"(@T.prim_func
+def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    for i in range(4):
+        D[i] = C[i]
+        for k in range(8):
+            with T.sblock("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + A[vi, vk]
+)",
+                           R"(c = sch.get_sblock("C")
+i, k = sch.get_loops(c)
+sch.decompose_reduction(c, i)
+)"),
+                 "outside of blocks");
+}
+
+// The block's scope is a block itself, and what stands after that reads all of the buffer.
+TEST(ProvedCopies, BufferUsedOutsideOfTheScope) {
+  constexpr const char* program = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    with T.sblock("inner"):
+        for i in range(8):
+            with T.sblock("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + 1
+        for i in range(4):
+            with T.sblock("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi] * 2
+    for i in range(8):
+        with T.sblock("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = B[vi]
+)";
+  for (const char* script : {"sch.compute_inline(b)", "sch.compute_at(b, i)"})
+    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
+                                                   "i, = sch.get_loops(c)\n") +
+                                       script + "\n")
+                                          .c_str()),
+                   "also used outside of block inner");
+}
+
+} // namespace
+} // namespace bevel::testing
