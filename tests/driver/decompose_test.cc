@@ -44,7 +44,9 @@ TEST(Decompose, CompositeOperatorsBecomeTheirDefinition) {
   PipelineContext context;
   auto passes = selectPasses(knownPasses(context), "decompose");
   ASSERT_TRUE(passes);
-  auto got = runPasses(*passes, *before, {.verifyEach = true});
+  PassOptions options;
+  options.verifyEach = true;
+  auto got = runPasses(*passes, *before, options);
   ASSERT_TRUE(got) << got.error().str();
   EXPECT_TRUE(structuralEqual(*got, *after)) << firstDifference(*got, *after);
 }
