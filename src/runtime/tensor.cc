@@ -178,7 +178,7 @@ Status copyInto(Tensor& from, Tensor& to) {
   return api->copy(from.dl.data, from.dl.device, to.dl.data, to.dl.device, size_t(from.bytes()));
 }
 
-static bool needsSettling(const Value& value, bool (*passing)(const Storage&)) {
+static bool needsSettling(const Value& value, const std::function<bool(const Storage&)>& passing) {
   if (Tensor* tensor = value.tensor()) return !tensor->isText() && passing(*tensor->storage);
   if (List* list = value.list())
     for (const Value& item : list->items)
@@ -186,7 +186,7 @@ static bool needsSettling(const Value& value, bool (*passing)(const Storage&)) {
   return false;
 }
 
-Status settle(Value& value, bool (*passing)(const Storage&)) {
+Status settle(Value& value, const std::function<bool(const Storage&)>& passing) {
   if (!needsSettling(value, passing)) return BEVEL_OK;
   if (Tensor* tensor = value.tensor()) {
     auto copy = copyTensor(*tensor);

@@ -6,6 +6,7 @@
 #include "runtime/dtype.h"
 #include "runtime/object.h"
 
+#include <functional>
 #include <memory>
 
 namespace bevel::rt {
@@ -80,7 +81,7 @@ Ref<Tensor> makeCompact(Ref<Tensor> tensor);
 Ref<Tensor> copyTensor(Tensor& tensor);
 
 /// Replaces tensors whose storage `passing` tells of by copies, in lists too.
-Status settle(Value& value, bool (*passing)(const Storage&));
+Status settle(Value& value, const std::function<bool(const Storage&)>& passing);
 
 /// Copies the elements (dtype and shape must agree; text too).
 Status copyInto(Tensor& from, Tensor& to);

@@ -1,6 +1,7 @@
 // The virtual machine: runs the instructions of a function.
 #include "runtime/builtins.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace bevel::rt {
@@ -20,6 +21,18 @@ static Status condition(const Value& value, bool* truth) {
 /// Memory of an arena: the plan gives it to other tensors as soon as it knows of no further use.
 static bool isPlanned(const Storage& storage) {
   return storage.planned;
+}
+
+/// Whether the memory overlaps that of a tensor in the value which lies in an arena or is somebody else's.
+static bool liesInPassing(const Value& value, const Storage& memory) {
+  if (List* list = value.list())
+    return std::any_of(list->items.begin(), list->items.end(),
+                       [&](const Value& item) { return liesInPassing(item, memory); });
+  Tensor* tensor = value.tensor();
+  if (!tensor || tensor->isText()) return false;
+  const Storage& s = *tensor->storage;
+  auto at = reinterpret_cast<uintptr_t>(s.data), other = reinterpret_cast<uintptr_t>(memory.data);
+  return (s.planned || s.borrowed()) && &s != &memory && at < other + memory.bytes && other < at + s.bytes;
 }
 
 Status Instance::execute(Frame& frame, Value* results) {
@@ -157,8 +170,12 @@ Status Instance::callPackedFunction(const Instruction& in, Frame& frame) {
   Ref<PackedFunction> function = cache.packed; // it may unregister itself
   failText(BEVEL_OK, "");
   BEVEL_RT_TRY(function->call(&ctx_, raw.data(), int32_t(raw.size()), &result));
-  // It may have returned an argument, whose place in the arena serves again after its last use.
-  BEVEL_RT_TRY(settle(result, isPlanned));
+  // It may have returned an argument, as it is or by way of DLPack: its place in the arena serves again after
+  // its last use, and an input is the caller's.
+  BEVEL_RT_TRY(settle(result, [&](const Storage& s) {
+    return isPlanned(s) ||
+           std::any_of(values.begin(), values.end(), [&](const Value& v) { return liesInPassing(v, s); });
+  }));
   (in.reg == BEVEL_NO_REGISTER ? frame.nowhere : frame.registers[in.reg]) = std::move(result);
   return BEVEL_OK;
 }

@@ -48,9 +48,8 @@ For findLoop(const PrimFunc& f, const std::string& name) {
 TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   te::Tensor a = te::placeholder({intImm(3), intImm(0)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(0), "k");
-  te::Tensor c = te::compute({intImm(3)}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}), {r});
-  });
+  te::Tensor c =
+      te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
   auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace");
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
@@ -199,6 +198,25 @@ def main(a: T.handle):
   EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported);
 }
 
+TEST(LowerPass, ViewsOfAllocatedNibblesByAnotherTypeAreRefused) {
+  PrimFunc f = parsed(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "int4"), C: T.Buffer((4,), "uint8")):
+    with T.sblock("root"):
+        S = T.sblock_alloc_buffer((8,), "int4")
+        V = T.decl_buffer((4,), "uint8", data=S.data)
+        for i in range(8):
+            S[i] = A[i]
+        for i in range(4):
+            C[i] = V[i]
+)");
+  ASSERT_TRUE(f);
+  auto lowered = lowerUntil(f, "plan_workspace");
+  ASSERT_FALSE(lowered.has_value());
+  EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported) << lowered.error().str();
+  EXPECT_NE(lowered.error().message.find("buffer 'V'"), std::string::npos) << lowered.error().str();
+}
+
 TEST(LowerPass, WorkspacePerThread) {
   PrimFunc f = parsed(R"(
 @T.prim_func
@@ -307,9 +325,8 @@ def main(a: T.handle, b: T.handle):
 TEST(Dependence, BlockKinds) {
   te::Tensor a = te::placeholder({intImm(4), intImm(5)}, kFloat32, "A");
   IterVar r = te::reduceAxis(intImm(5), "k");
-  te::Tensor c = te::compute({intImm(4)}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}), {r});
-  });
+  te::Tensor c =
+      te::compute({intImm(4)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
   te::Tensor d = te::compute({intImm(4)}, "D",
                              [&](const Array<Var>& i) { return c({i[0]}) + constantFloat(kFloat32, 1); });
   PrimFunc f = te::createPrimFunc({a, d});

@@ -14,6 +14,9 @@
 #include "loop/passes/passes.h"
 #include "loop/passes/vector_util.h"
 
+#include <fmt/format.h>
+#include <optional>
+
 namespace bevel {
 namespace {
 
@@ -79,6 +82,7 @@ Expr wrapTo(DType type, const Expr& e) {
 class ScalarTypes : public Rewriter {
 public:
   ScalarTypes() { memoise = false; }
+  std::optional<Error> refused; // why the program has no such form
 
 private:
   NodeRef visit(const NodeRef& node) override {
@@ -288,13 +292,23 @@ private:
 
   NodeRef visitAlloc(const Alloc& a) {
     auto copy = mutableCopy(a);
-    if (isPart(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
+    if (isPart(a->buffer->dtype)) {
+      copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
+      wide_[a->buffer->data] = a->buffer->dtype;
+    }
     copy->body = (*this)(a->body);
     return Alloc(copy);
   }
   NodeRef visitDecl(const DeclBuffer& d) {
     auto copy = mutableCopy(d);
     const BufferNode& b = *d->buffer;
+    if (auto made = wide_.find(b.data); made != wide_.end() && made->second != b.dtype && !refused)
+      refused = Error(ErrorCode::kUnsupported,
+                      fmt::format(
+                          "buffer '{}' views an allocated {} buffer as {}: allocated elements of less than a "
+                          "byte take a byte each, which no view of another type can show",
+                          b.name, made->second.str(), b.dtype.str()))
+                    .at(d);
     if (isPart(b.dtype) && !bytes_.contains(b.data)) {
       int64_t perByte = 8 / b.dtype.bits;
       copy->buffer = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
@@ -333,6 +347,7 @@ private:
 
   std::unordered_map<Var, Var, RefHash> vars_;
   std::unordered_map<Var, Bytes, RefHash> bytes_;
+  std::unordered_map<Var, DType, RefHash> wide_; // allocated with a byte an element
 };
 
 } // namespace
@@ -347,7 +362,9 @@ Result<PrimFunc> lowerScalarTypes(const PrimFunc& f) {
   });
   if (!any) return f;
   ScalarTypes lowering;
-  return withBody(f, cast<StmtNode>(lowering(NodeRef(f->body))));
+  Stmt body = cast<StmtNode>(lowering(NodeRef(f->body)));
+  if (lowering.refused) return fail(std::move(*lowering.refused));
+  return withBody(f, body);
 }
 
 } // namespace bevel
