@@ -188,12 +188,12 @@ bool hasEffects(const Expr& e) {
   });
 }
 
-bool hasLoad(const Expr& e) {
+bool mayFault(const Expr& e) {
   return any(e, [](const ExprNode* n) {
     if (n->kind == Kind::kBinary) {
       auto b = static_cast<const BinaryNode*>(n);
       bool divides = b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod;
-      return divides && b->dtype.isInteger() && !asConst(b->b);
+      return divides && b->dtype.isInteger() && asConst(b->b).value_or(0) == 0;
     }
     if (n->kind == Kind::kCall) return static_cast<const CallNode*>(n)->op != Intrin::kLikely;
     return n->kind == Kind::kLoad || n->kind == Kind::kReduce;

@@ -11,10 +11,12 @@ bool sameExpr(const Expr& a, const Expr& b);
 /// Equal node by node.
 bool identicalExpr(const Expr& a, const Expr& b);
 
-/// True when some node in e satisfies the predicate on kinds below.
-bool readsData(const Expr& e);  // a load, call or conversion from floating point: its value may be anything
-bool hasEffects(const Expr& e); // a call that is not pure and does more than read
-bool hasLoad(const Expr& e);    // anything that is unsafe to evaluate where it was not evaluated before
+/// A load, call or conversion from floating point: its value may be anything.
+bool readsData(const Expr& e);
+/// A call that is not pure and does more than read.
+bool hasEffects(const Expr& e);
+/// A load, call or division by what may be zero: unsafe to evaluate where it was not evaluated before.
+bool mayFault(const Expr& e);
 /// Addition, subtraction, multiplication or negation of integers.
 bool isRing(const Expr& e);
 /// Factors of a product of non-constants, left to right.

@@ -191,7 +191,7 @@ void flatten(BinaryOp op, const Expr& e, std::vector<Expr>& out) {
 /// e where the condition is known to hold (or to fail); unchanged where that would let an unsafe access
 /// through.
 Expr AnalyzerState::under(const Expr& condition, bool holds, const Expr& e, bool lazy) {
-  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && hasLoad(e)) || hasEffects(condition) ||
+  if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && mayFault(e)) || hasEffects(condition) ||
       !isSmall(e) || !isSmall(condition))
     return visit(e);
   size_t depth = assume(holds ? condition : visitNot(condition));
