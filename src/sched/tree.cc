@@ -136,8 +136,7 @@ bool findInto(const Stmt& s, FunctionRef<bool(const Stmt&)> found, Path& path) {
 
 Path findLoop(const Stmt& root, const Var& var) {
   Path path;
-  findInto(
-      root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
+  findInto(root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
   return path;
 }
 

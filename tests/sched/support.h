@@ -102,9 +102,8 @@ inline Status scheduled(const char* program, const char* script, const Sizes& si
 inline PrimFunc matmul(const Expr& n, const Expr& m, const Expr& k) {
   auto a = te::placeholder({n, k}, kFloat32, "A"), b = te::placeholder({k, m}, kFloat32, "B");
   IterVar r = te::reduceAxis(k, "k");
-  auto c = te::compute({n, m}, "C", [&](const Array<Var>& i) {
-    return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
-  });
+  auto c = te::compute(
+      {n, m}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r}); });
   return te::createPrimFunc({a, b, c});
 }
 inline PrimFunc matmul(int64_t n, int64_t m, int64_t k) {
@@ -119,12 +118,10 @@ inline PrimFunc matmulBiasRelu(int64_t n, int64_t m, int64_t k) {
   auto c = te::compute(dims({n, m}), "C", [&](const Array<Var>& i) {
     return te::sum(a({i[0], r->var}) * b({r->var, i[1]}), {r});
   });
-  auto d = te::compute(dims({n, m}), "D", [&](const Array<Var>& i) {
-    return c({i[0], i[1]}) + bias({i[1]});
-  });
-  auto e = te::compute(dims({n, m}), "E", [&](const Array<Var>& i) {
-    return max(d({i[0], i[1]}), constantFloat(kFloat32, 0));
-  });
+  auto d =
+      te::compute(dims({n, m}), "D", [&](const Array<Var>& i) { return c({i[0], i[1]}) + bias({i[1]}); });
+  auto e = te::compute(dims({n, m}), "E",
+                       [&](const Array<Var>& i) { return max(d({i[0], i[1]}), constantFloat(kFloat32, 0)); });
   return te::createPrimFunc({a, b, bias, e});
 }
 
