@@ -277,7 +277,7 @@ struct Definitions {
       vars.insert(b->data.get());
   }
   void visit(const NodeRef& n) {
-    if (!seen.insert(n.get()).second) return;
+    if (!n->unique() && !seen.insert(n.get()).second) return; // one with a single reference is met once
     forEachChild(n, [&](const NodeRef& c, Role role) {
       if (role == Role::kDef) define(c, n->kind);
       visit(c);
@@ -297,7 +297,7 @@ NodeRef freshen(const NodeRef& node) {
     }
   } fresh;
   fresh.defs.visit(node);
-  return fresh(node);
+  return fresh.defs.vars.empty() ? node : fresh(node);
 }
 
 std::vector<NodeRef> freeVars(const NodeRef& node) {

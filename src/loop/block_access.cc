@@ -18,7 +18,7 @@ std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root) {
     if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
     if (const auto* b = n.as<BlockNode>())
       for (const Buffer& x : b->allocs) out.insert(x->data);
-    return !n.is<ExprNode>();
+    return n.is<StmtNode>();
   });
   return out;
 }

@@ -4,6 +4,7 @@
 #include "ir/structural.h"
 #include "loop/dependence.h"
 #include "loop/passes/context.h"
+#include "loop/radix.h"
 #include "loop/reduction.h"
 #include "loop/regions.h"
 
@@ -45,14 +46,15 @@ bool ownsElements(const BlockNode& block, const BufferRegion& written) {
   return detectIterMap(indices, axes, nullptr, analyzer, IterMapLevel::kInjective).has_value();
 }
 
-/// The values, as functions of the loops, are one to one: different variables, or by the general machinery.
+/// The values, as functions of the loops, are one to one: sums of different variables, each of which is, or by the
+/// general machinery.
 bool oneToOne(const Array<Expr>& values, const std::vector<For>& loops, Analyzer& analyzer) {
-  bool plain = true;
-  for (size_t i = 0; i < values.size(); ++i) {
-    plain &= values[i]->kind == Kind::kVar || values[i]->kind == Kind::kIntImm;
-    for (size_t k = 0; plain && k < i; ++k) plain = values[k] != values[i] || values[i]->kind != Kind::kVar;
-  }
-  if (plain) return true;
+  std::vector<PlainTerm> terms;
+  int64_t offset = 0;
+  if (std::ranges::all_of(values.raw(), [&](const NodeRef& v) {
+        return plainTerms(cast<ExprNode>(v), 1, terms, offset) && mixedRadix(cast<ExprNode>(v), loops, true);
+      }))
+    return true;
   IterRanges ranges;
   for (const For& l : loops)
     if (!isConst(l->extent, 1)) ranges.emplace_back(l->var, range(l->min, l->extent));

@@ -4,8 +4,8 @@
 #include "arith/linear.h"
 #include "ir/structural.h"
 #include "loop/instance_order.h"
+#include "loop/radix.h"
 #include "loop/regions.h"
-#include "sched/radix.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include "ir/structural.h"
 #include "loop/dependence.h"
 #include "loop/instance_order.h"
-#include "sched/radix.h"
+#include "loop/radix.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -159,7 +159,7 @@ Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)>
           illegal(quoted(loopAt(path)) + " holds " + quoted(For(inner)) + ", which is " +
                   (inner->thread.empty() ? kForKindNames[int(inner->forKind)] : "bound to " + inner->thread) +
                   " already");
-    return !n.is<ExprNode>();
+    return n.is<StmtNode>();
   });
   BEVEL_CHECK(std::move(status));
   return path;

@@ -27,7 +27,7 @@ Status checkNoSecondViews(const std::string& name, const PrimFunc& f) {
       status = fail(
           notBlockForm(name, "buffer " + d->buffer->name + " is a second view of the data of another one")
               .at(n));
-    return status.has_value() && !n.is<ExprNode>();
+    return status.has_value() && n.is<StmtNode>();
   });
   return status;
 }

@@ -81,7 +81,20 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
       }
     return substitute(plan.store->value, map);
   };
-  setBody(sch, replaceReads(root, x, plan.store->value, value));
+  auto replaced = [&](const Stmt& s) { return replaceReads(s, x, plan.store->value, value); };
+  if (plan.path.scope() == 0) { // no block around has to know
+    auto top = mutableCopy(cast<BlockRealizeNode>(root));
+    auto scope = mutableCopy(top->block);
+    scope->body = mapLeaves(scope->body, [&](const Stmt& leaf) {
+      auto* consumer = leaf.as<BlockRealizeNode>();
+      return consumer && reads(*consumer->block, x->data) ? replaced(leaf) : leaf;
+    });
+    top->block = Block(scope);
+    root = Stmt(top);
+  } else {
+    root = replaced(root);
+  }
+  setBody(sch, root);
   sch.retireBlock(block->name);
 }
 

@@ -1,8 +1,8 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/structural.h"
+#include "loop/radix.h"
 #include "sched/move.h"
-#include "sched/radix.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>

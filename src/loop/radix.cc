@@ -1,4 +1,4 @@
-#include "sched/radix.h"
+#include "loop/radix.h"
 
 #include "ir/build.h"
 
