@@ -235,5 +235,31 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((8,
                    "also used outside of block inner");
 }
 
+// The cache holds what the block writes, and no other elements of the buffer.
+TEST(ProvedCopies, CacheWriteForAReaderOfMore) {
+  const std::string program = R"(@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32")):
+    for i in range(4):
+        with T.sblock("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi + 2] = A[vi]
+    for i in range(3):
+        with T.sblock("D"):
+            vi = T.axis.spatial(3, i)
+            D[vi] = C[5 - vi]
+)";
+  const char* script = R"(c = sch.get_sblock("C")
+d = sch.get_sblock("D")
+sch.cache_write(c, 0, "local", [d])
+)";
+  EXPECT_OK(scheduled(program.c_str(), script));
+  for (const char* place : {"C[vi + 1]", "C[vi + 4]", "C[D[vi]]"}) {
+    std::string more = program;
+    more.replace(more.find("C[5 - vi]"), 9, place);
+    EXPECT_REFUSED(scheduled(more.c_str(), script),
+                   "block D may read elements of buffer C that are not written");
+  }
+}
+
 } // namespace
 } // namespace bevel::testing

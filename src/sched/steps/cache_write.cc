@@ -11,7 +11,8 @@ constexpr StepDoc kDoc = {
 
 The block must be the only writer of the buffer and write all values of its axes; no dimension may be written with holes. The copy
 stands after the outermost loop around the block, which must hold no effects that no declared region tells.
-`consumer_blocks` names blocks that read the cache instead of the original; readers under the block's own loops must be among them.)",
+`consumer_blocks` names blocks that read the cache instead of the original: they may read only what the block writes. Readers
+under the block's own loops must be among them.)",
     R"(@T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     for i in range(8):
@@ -78,6 +79,24 @@ static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer&
   return out;
 }
 
+/// All elements that a reader of the cache may read are in the region that the block writes: the cache holds nothing
+/// else.
+static Status checkReadsOnly(const ScopeBlock& reader, const Buffer& buffer, const Array<Range>& region,
+                             Analyzer& analyzer) {
+  for (const IterVar& iv : reader.block().iters) analyzer.bind(iv->var, iv->domain);
+  for (const BufferRegion& r : reader.block().reads) {
+    if (r->buffer->data != buffer->data) continue;
+    for (size_t d = 0; d < region.size(); ++d) {
+      const Range &has = region[d], &needs = r->region[d];
+      if (!analyzer.prove(needs->min >= has->min) ||
+          !analyzer.prove(needs->min + needs->extent <= has->min + has->extent))
+        return illegal(quoted(reader.block()) + " may read elements of buffer " + buffer->name +
+                       " that are not written to the cache (dimension " + std::to_string(d) + ")");
+    }
+  }
+  return {};
+}
+
 static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   BEVEL_TRY(CachePlan plan, beginCache(site, writeBuffer(s.writeBufferIndex), s.storageScope));
@@ -107,6 +126,9 @@ static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_TRY(Array<Range> region, writtenRegion(block, plan.buffer, analyzer));
+  for (int r : info.readers(plan.buffer->data))
+    if (r != self && std::ranges::find(plan.users, info.blocks[size_t(r)].name()) != plan.users.end())
+      BEVEL_CHECK(checkReadsOnly(info.blocks[size_t(r)], plan.buffer, region, analyzer));
   return finishCache(sch, plan, false, region);
 }
 
