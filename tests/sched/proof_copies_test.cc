@@ -261,5 +261,33 @@ sch.cache_write(c, 0, "local", [d])
   }
 }
 
+// The producer writes the buffer from its end.
+TEST(ProvedCopies, ReverseComputeAtAfterABackwardWriter) {
+  const std::string program = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            B[7 - vi] = A[vi] + 1
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] * 2
+)";
+  constexpr const char* begin = R"(b = sch.get_sblock("B")
+c = sch.get_sblock("C")
+i, = sch.get_loops(b)
+)";
+  for (const char* move :
+       {"sch.reverse_compute_at(c, i)\n", "i0, i1 = sch.split(i, [None, 4])\nsch.reverse_compute_at(c, i0)\n",
+        "i0, i1 = sch.split(i, [None, 3])\nsch.reverse_compute_at(c, i0)\n"})
+    EXPECT_OK(scheduled(program.c_str(), (begin + std::string(move)).c_str()));
+  std::string part = program;
+  part.replace(part.find("(8,), \"int32\")\n    for"), 5, "(9,),");
+  EXPECT_REFUSED(scheduled(part.c_str(), (begin + std::string("sch.reverse_compute_at(c, i)\n")).c_str()),
+                 "does not provably write all of buffer B");
+}
+
 } // namespace
 } // namespace bevel::testing

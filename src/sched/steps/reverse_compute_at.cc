@@ -95,7 +95,7 @@ static bool isDense(const Context& c, const Var& data, size_t dim) {
       if (w->buffer->data != data) continue;
       auto index = axisIndex(w->region[dim]->min, writer.realize->block, c.analyzer);
       auto width = asConst(w->region[dim]->extent);
-      if (!index || !width || (index->axis >= 0 && index->scale > *width)) return false;
+      if (!index || !width || (index->axis >= 0 && std::abs(index->scale) > *width)) return false;
       if (index->axis < 0) continue;
       const Expr& value = writer.realize->values[size_t(index->axis)];
       auto loop = std::ranges::find_if(writer.loops, [&](const For& l) { return l->var == c.loop->var; });
@@ -128,9 +128,11 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
       for (size_t d = 0; d < region->region.size(); ++d) {
         auto index = axisIndex(region->region[d]->min, writer.realize->block, c.analyzer);
         bool whole = isConst(x->shape[d], 1);
-        if (index && index->axis >= 0 && index->scale == 1) {
+        if (index && index->axis >= 0 && std::abs(index->scale) == 1) {
           const Range& dom = writer.block().iters[size_t(index->axis)]->domain;
-          whole |= c.analyzer.proveEqual(dom->min + index->offset, constant(dom->min->dtype, 0)) &&
+          Expr lowest =
+              index->scale > 0 ? dom->min + index->offset : index->offset - (dom->min + dom->extent - 1);
+          whole |= c.analyzer.proveEqual(lowest, constant(dom->min->dtype, 0)) &&
                    c.analyzer.proveEqual(dom->extent, x->shape[d]);
         }
         if (!whole)
