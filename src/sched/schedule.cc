@@ -2,6 +2,7 @@
 
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/block_scope.h"
 #include "loop/regions.h"
 #include "sched/tree.h"
 
@@ -32,6 +33,21 @@ Status checkNoSecondViews(const std::string& name, const PrimFunc& f) {
   return status;
 }
 
+/// What blocks inside of a block with views access by a view shows only in the regions of the view: no block is taken
+/// for an accessor of the source then. A view that only its own block uses is covered by what the block declares.
+Status checkOwnViews(const std::string& name, const Block& block) {
+  if (block->matches.empty()) return {};
+  std::vector<BlockRealize> inside = blocksUnder(block->body);
+  if (block->init && inside.empty()) inside = blocksUnder(block->init);
+  if (inside.empty()) return {};
+  const MatchBuffer& view = block->matches[0];
+  return fail(
+      notBlockForm(name, "buffer " + view->buffer->name + " is a view of " + view->source->buffer->name +
+                             " in block " + block->name + ", which contains block " + inside[0]->block->name)
+          .at(view)
+          .help("use " + view->source->buffer->name + " itself, or take the view in the block that uses it"));
+}
+
 /// Unique block names and loop variables, a root block, and declared accesses that cover the real ones.
 Status checkProgram(const std::string& name, const PrimFunc& f) {
   auto* root = f->body.as<BlockRealizeNode>();
@@ -52,8 +68,9 @@ Status checkProgram(const std::string& name, const PrimFunc& f) {
     const Block& block = cast<BlockRealizeNode>(s)->block;
     if (!names.insert(block->name).second)
       status = fail(notBlockForm(name, "block name " + block->name + " is used twice").at(s));
-    else if (block.get() != root->block.get())
-      status = checkBlockAccess(block);
+    else
+      status = checkOwnViews(name, block);
+    if (status && block.get() != root->block.get()) status = checkBlockAccess(block);
     return true;
   });
   return status;

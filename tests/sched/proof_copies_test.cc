@@ -289,5 +289,48 @@ i, = sch.get_loops(b)
                  "does not provably write all of buffer B");
 }
 
+// What a block inside accesses by the view is an access of the source.
+TEST(ProvedCopies, ViewOfABlockAround) {
+  constexpr const char* program = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    B = T.sblock_alloc_buffer((8,), "int32")
+    with T.sblock("outer"):
+        T.reads(A[0:8], B[0:8])
+        T.writes(B[0:8], C[0:8])
+        V = T.match_buffer(B[0:8], (8,), "int32")
+        for i in range(8):
+            with T.sblock("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + 1
+        for i in range(8):
+            with T.sblock("W"):
+                vi = T.axis.spatial(8, i)
+                V[vi] = A[vi] * 5
+        for i in range(8):
+            with T.sblock("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] * 2
+)";
+  for (const char* step :
+       {"sch.compute_at(b, i)", "sch.compute_inline(b)", "sch.cache_write(b, 0, \"local\")"})
+    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
+                                                   "i, = sch.get_loops(c)\n") +
+                                       step + "\n")
+                                          .c_str()),
+                   "V is a view of B in block outer, which contains block B");
+  constexpr const char* own = R"(@T.prim_func
+def main(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(A[vi, 0:8])
+            T.writes(C[vi, 0:8])
+            V = T.match_buffer(C[vi, 0:8], (8,), "int32", offset_factor=1)
+            for j in range(8):
+                V[j] = A[vi, 7 - j]
+)";
+  EXPECT_OK(scheduled(own, "c = sch.get_sblock(\"C\")\ni, = sch.get_loops(c)\nsch.parallel(i)\n"));
+}
+
 } // namespace
 } // namespace bevel::testing

@@ -540,7 +540,7 @@ def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4, 8), "int32")):
                            R"(b = sch.get_sblock("inner")
 sch.transform_layout(block=b, buffer=("write", 0), index_map=lambda i, j: (j, i))
 )"),
-                 "view of another");
+                 "V is a view of B in block outer");
 }
 
 TEST(Proved, HandleOfAnotherFunction) {
