@@ -143,6 +143,52 @@ void Verifier::indexInside(const Buffer& b, size_t dim, const Expr& index, const
                                                    std::to_string(*size) + " elements");
 }
 
+bool Verifier::masks(const Expr& predicate) {
+  if (!predicate) return false;
+  const auto* same = predicate.as<BroadcastNode>();
+  return !isConst(same ? same->value : predicate, 1);
+}
+
+void Verifier::viewInside(const BufferRegionNode& source) {
+  NodeRef node(&source);
+  if (!source.buffer || source.region.size() != source.buffer->rank()) return;
+  for (size_t d = 0; d < source.region.size(); ++d) {
+    const Range& r = source.region[d];
+    if (!r || !r->min || !r->extent || !r->min->dtype.isInteger() || r->min->dtype.isVector()) continue;
+    size_t before = errors_.size();
+    indexInside(source.buffer, d, r->min, node);
+    auto extent = affine(r->extent);
+    if (extent && extent->terms.empty() && extent->constant > 1 && errors_.size() == before)
+      indexInside(source.buffer, d, r->min + (extent->constant - 1), node);
+  }
+}
+
+void Verifier::pointerInside(const CallNode& n) {
+  auto found = n.args.size() == 5 ? buffers_.find(n.args[1].get()) : buffers_.end();
+  if (conditional_ || found == buffers_.end()) return;
+  for (const NodeRef& arg : n.args)
+    if (!arg || !arg.is<ExprNode>()) return;
+  const Buffer& b = found->second;
+  bool dense = b->strides.empty() && !b->elemOffset && n.arg(0)->dtype == b->dtype; // positions are elements
+  auto first = dense ? affine(n.arg(2)) : std::nullopt;
+  auto count = dense ? affine(n.arg(3)) : std::nullopt;
+  int64_t size = 1;
+  for (const Expr& d : b->shape) {
+    auto c = asConst(d);
+    if (!c || __builtin_mul_overflow(size, *c, &size)) return;
+  }
+  if (!first || !count) return;
+  Affine end = *first;
+  if (!end.add(*count, 1)) return;
+  auto low = boundsOf(*first), length = boundsOf(*count), high = boundsOf(end);
+  if (!low || !length || !high || !low->reached || !length->reached || !high->reached) return;
+  if (low->min < 0 || length->min < 0 || high->max > size)
+    error(NodeRef(&n), "a pointer to " + std::to_string(length->min < 0 ? length->min : length->max) +
+                           " elements from " + std::to_string(low->min < 0 ? low->min : low->max) +
+                           " on leaves buffer '" + b->name + "', which has " + std::to_string(size) +
+                           " elements");
+}
+
 void Verifier::setLoopRange(const ForNode& n, const std::optional<Bounds>& extent) {
   auto low = affine(n.min);
   auto around = bounds(n.min);

@@ -69,6 +69,7 @@ void Verifier::call(const CallNode& n) {
       error(node, "the module has no function '" + g->name + "'");
     conditional_ -= (choice && i > 0) || place;
   }
+  if (n.op == Intrin::kAccessPtr) pointerInside(n);
   if (choice && n.args[0].is<ExprNode>() && n.args[1].is<ExprNode>() && n.args[2].is<ExprNode>()) {
     if (n.arg(0)->dtype != kBool)
       error(node, "the condition of T.if_then_else is a bool, not " + n.arg(0)->dtype.str());
@@ -116,9 +117,9 @@ void Verifier::indices(const Buffer& b, const Array<Expr>& list, const RefBase& 
 
 void Verifier::load(const LoadNode& n) {
   NodeRef node(&n);
-  conditional_ += bool(n.predicate);
+  conditional_ += masks(n.predicate);
   indices(n.buffer, n.indices, node);
-  conditional_ -= bool(n.predicate);
+  conditional_ -= masks(n.predicate);
   if (!n.buffer) return;
   int lanes = n.indices.empty() || !n.indices.back() ? 1 : n.indices.back()->dtype.lanes;
   DType expected = n.buffer->dtype.withLanes(n.buffer->dtype.lanes * lanes);

@@ -59,6 +59,9 @@ private:
   std::optional<Bounds> boundsOf(const Affine& form) const;
   std::optional<Bounds> boundsOfRamp(const RampNode& r) const;
   void indexInside(const Buffer& b, size_t dim, const Expr& index, const RefBase& node);
+  static bool masks(const Expr& predicate); // some lane may be off
+  void viewInside(const BufferRegionNode& source);
+  void pointerInside(const CallNode& accessPtr);
   void setLoopRange(const ForNode& n, const std::optional<Bounds>& extent);
   void setValue(const Var& v, const Expr& value);
 
@@ -92,6 +95,7 @@ private:
   std::unordered_set<const Object*> visible_, ever_;
   std::vector<const Object*> order_;
   std::unordered_set<std::string> blocks_;
+  std::unordered_map<const Object*, Buffer> buffers_; // that the program defines, by data
   std::unordered_map<const Object*, Bounds> ranges_;
   std::unordered_map<const Object*, Affine> forms_;  // of variables that depend on others
   std::unordered_map<const Object*, int> loopLevel_; // of loop variables: blocks around

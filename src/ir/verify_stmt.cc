@@ -8,6 +8,7 @@ namespace bevel::detail {
 void Verifier::defineBuffer(const Buffer& b, const RefBase& node) {
   if (!b || !b->data) return error(node, "a buffer is missing");
   define(b->data, ("buffer '" + b->name + "'").c_str());
+  buffers_.try_emplace(b->data.get(), b);
 }
 
 void Verifier::primFunc(const PrimFuncNode& f) {
@@ -20,6 +21,7 @@ void Verifier::primFunc(const PrimFuncNode& f) {
     if (!p || !f.buffers[i]) continue;
     if (!p->dtype.isHandle()) error(node, "parameter '" + p->name + "' has a buffer, but is no handle");
     if (f.buffers[i]->data && !(f.buffers[i]->data == p)) defineBuffer(f.buffers[i], node);
+    if (f.buffers[i]->data == p) buffers_.try_emplace(p.get(), f.buffers[i]);
   }
   for (const Buffer& b : f.buffers) {
     if (!b) continue;
@@ -57,9 +59,9 @@ void Verifier::forLoop(const ForNode& n) {
 
 void Verifier::store(const StoreNode& n) {
   NodeRef node(&n);
-  conditional_ += bool(n.predicate);
+  conditional_ += masks(n.predicate);
   indices(n.buffer, n.indices, node);
-  conditional_ -= bool(n.predicate);
+  conditional_ -= masks(n.predicate);
   expr(n.value, node);
   if (!n.buffer || !n.value) return;
   int lanes = n.indices.empty() || !n.indices.back() ? 1 : n.indices.back()->dtype.lanes;
@@ -125,6 +127,7 @@ void Verifier::block(const BlockNode& b) {
       continue;
     }
     region(*m->source);
+    viewInside(*m->source);
     defineBuffer(m->buffer, node);
     for (const auto* list : {&m->buffer->shape, &m->buffer->strides})
       for (const Expr& e : *list) bindFree(e);

@@ -126,6 +126,63 @@ TEST_F(VerifyProgram, IndicesThatMayNeverBeTaken) {
             "");
 }
 
+TEST_F(VerifyProgram, MaskedLanes) {
+  Expr ones = make<const BroadcastNode>(one, 4), mask = make<const BroadcastNode>(boolImm(true), 4);
+  Expr lanes = make<const RampNode>(intImm(1), intImm(1), 4);
+  auto put = [&](const Expr& on) {
+    return of(make<const StoreNode>(a, ones, Array<Expr>{intImm(0), lanes}, on));
+  };
+  const char* fault = "index reaches 4, which lies outside dimension 1 of buffer 'A', which has 4 elements";
+  EXPECT_EQ(put(nullptr), fault);
+  EXPECT_EQ(put(mask), fault);
+  EXPECT_EQ(put(make<const BinaryNode>(BinaryOp::kLt, lanes, make<const BroadcastNode>(intImm(4), 4))), "");
+}
+
+TEST(Verify, RegionsOfViews) {
+  auto of = [](const std::string& region, const std::string& condition = "True") {
+    return faultOfText(R"(@T.prim_func
+def main(B: T.Buffer((100,), "float32")):
+    for i in range(10):
+        with T.sblock("V"):
+            vi = T.axis.spatial(10, i)
+            T.where()" +
+                       condition +
+                       R"()
+            T.reads()
+            T.writes(B[0:100])
+            V = T.match_buffer(B[)" +
+                       region + R"(], (10,), "float32", offset_factor=1)
+            V[0] = T.float32(1)
+)");
+  };
+  const char* end = " outside dimension 0 of buffer 'B', which has 100 elements";
+  EXPECT_EQ(of("90:100"), "");
+  EXPECT_EQ(of("95:105"), std::string("index 104 lies") + end);
+  EXPECT_EQ(of("vi * 10:vi * 10 + 10"), "");
+  EXPECT_EQ(of("vi * 10 + 1:vi * 10 + 11"), std::string("index reaches 100, which lies") + end);
+  EXPECT_EQ(of("vi * 10 - 1:vi * 10 + 9"), std::string("index reaches -1, which lies") + end);
+  EXPECT_EQ(of("vi * 12:vi * 12 + 10", "i < 8"), "") << "under a condition";
+}
+
+TEST(Verify, PointersIntoBuffers) {
+  auto of = [](const std::string& arguments) {
+    return faultOfText(R"(@T.prim_func
+def main(A: T.Buffer((2, 8), "float32")):
+    for i in range(4):
+        T.evaluate(T.call_extern("int32", "f", A.access_ptr("r", )" +
+                       arguments + ")))\n");
+  };
+  EXPECT_EQ(of("offset=0"), "");
+  EXPECT_EQ(of("offset=16"), "") << "the end";
+  EXPECT_EQ(of("offset=i * 4, extent=4"), "");
+  EXPECT_EQ(of("offset=i * 4"), "") << "from there to the end";
+  const char* end = " leaves buffer 'A', which has 16 elements";
+  EXPECT_EQ(of("offset=100"), std::string("a pointer to -84 elements from 100 on") + end);
+  EXPECT_EQ(of("offset=3, extent=40"), std::string("a pointer to 40 elements from 3 on") + end);
+  EXPECT_EQ(of("offset=-1, extent=4"), std::string("a pointer to 4 elements from -1 on") + end);
+  EXPECT_EQ(of("offset=i * 4, extent=5"), std::string("a pointer to 5 elements from 12 on") + end);
+}
+
 TEST_F(VerifyProgram, Blocks) {
   IterVar v = iter("v", intImm(8), IterType::kSpatial);
   auto block = make<BlockNode>("b");

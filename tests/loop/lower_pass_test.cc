@@ -298,6 +298,44 @@ def main(a: T.handle, c: T.handle):
   EXPECT_NE(status.error().message.find("\"A\""), std::string::npos) << status.error().message;
 }
 
+TEST(Bounds, MaskedLanes) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((50,), "float32"), B: T.Buffer((50,), "float32")):
+    for i in range(4):
+        B.vstore([T.Ramp(i * 16, 1, 16)], T.Broadcast(T.float32(1), 16), predicate=MASK)
+)";
+  auto with = [&](const std::string& mask) {
+    std::string program = text;
+    return verifyBounds(parsed(program.replace(program.find("MASK"), 4, mask)));
+  };
+  EXPECT_TRUE(with("T.Ramp(i * 16, 1, 16) < T.Broadcast(50, 16)"));
+  EXPECT_TRUE(with("T.Ramp(0, 1, 16) < T.Broadcast(2, 16)"));
+  EXPECT_FALSE(with("T.Ramp(i * 16, 1, 16) < T.Broadcast(51, 16)"));
+  EXPECT_FALSE(with("T.Ramp(0, 1, 16) < T.Broadcast(3, 16)"));
+}
+
+TEST(Bounds, RegionsOfViews) {
+  auto with = [](const std::string& where) {
+    return verifyBounds(parsed(R"(
+@T.prim_func
+def main(B: T.Buffer((100,), "float32"), I: T.Buffer((10,), "int32")):
+    for i in range(10):
+        with T.sblock("V"):
+            vi = T.axis.spatial(10, i)
+            T.reads(I[vi])
+            T.writes(B[0:100])
+            V = T.match_buffer(B[)" +
+                               where + ":" + where + R"( + 10], (10,), "float32", offset_factor=1)
+            V[0] = T.float32(1)
+)"));
+  };
+  EXPECT_TRUE(with("vi * 10"));
+  EXPECT_TRUE(with("T.max(T.min(I[vi], 90), 0)"));
+  EXPECT_FALSE(with("I[vi]"));
+  EXPECT_FALSE(with("T.max(T.min(I[vi], 91), 0)"));
+}
+
 TEST(Dependence, Loops) {
   auto check = [](const std::string& store, bool free) {
     PrimFunc f = parsed(R"(
