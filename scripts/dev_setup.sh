@@ -9,14 +9,20 @@ PACKAGES=(
   python3-venv:3.11 clang-format-19:19.1
 )
 
+# Only for `./dev test avx512`: the emulator, its screen and firmware, and what makes a boot CD.
+EMULATOR_PACKAGES=(
+  bochs:2.7 bochs-term:2.7 bochsbios:2.7 vgabios:0.8 isolinux:6.03 syslinux-common:6.03 xorriso:1.5 busybox-static:1.35
+)
+
 # Prints "NAME VERSION" of an installed package, without its epoch; nothing when it is not installed.
 installed_version() {
   dpkg-query -W -f '${db:Status-Abbrev}${Version}\n' "$1" 2>/dev/null | sed -n 's/^ii *\([0-9]*:\)\{0,1\}//p' | head -1
 }
 
-require_packages() {
+require_packages() { # [NAME:VERSION...]: those of every build
+  [ $# -gt 0 ] || set -- "${PACKAGES[@]}"
   local missing=() entry name version
-  for entry in "${PACKAGES[@]}"; do
+  for entry in "$@"; do
     name=${entry%%:*}
     [ -n "$(installed_version "$name")" ] || missing+=("$name")
   done
@@ -27,7 +33,7 @@ require_packages() {
     "${sudo[@]}" apt-get update -q
     DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -qy --no-install-recommends "${missing[@]}"
   fi
-  for entry in "${PACKAGES[@]}"; do
+  for entry in "$@"; do
     name=${entry%%:*}
     version=$(installed_version "$name")
     dpkg --compare-versions "$version" ge "${entry#*:}" ||
@@ -54,6 +60,25 @@ require_venv() {
   [ -x "$folder/bin/python" ] || /usr/bin/python3 -m venv "$folder"
   "$folder/bin/python" -m pip install -q --no-deps --disable-pip-version-check -r "$list"
   cp "$list" "$folder/requirements.txt"
+}
+
+# The emulator, and a kernel for it in .cache/emulator: taken out of its package, for a kernel is not to be installed.
+require_emulator() {
+  require_packages "${EMULATOR_PACKAGES[@]}"
+  local folder=.cache/emulator package
+  [ ! -e "$folder/vmlinuz" ] || return 0
+  package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -1)
+  [ -n "$package" ] || { echo "no package linux-image-cloud-amd64: run apt-get update" >&2; exit 1; }
+  echo "fetching $package"
+  mkdir -p "$folder"
+  (
+    cd "$folder"
+    rm -rf image ./*.deb
+    apt-get download -q "$package"
+    dpkg-deb -x ./*.deb image
+    mv image/boot/vmlinuz-* vmlinuz
+    rm -rf image ./*.deb
+  )
 }
 
 fetch_models() { # [--only NAME]

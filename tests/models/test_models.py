@@ -5,20 +5,12 @@ fp32 outputs: the largest difference is at most 1e-4 of the largest value of tha
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from model_inputs import CASES
 from onnx import numpy_helper
+from oracle import session
 
 LIMIT = 1e-4
-
-
-def session(path):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 2
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def run_tool(bevel, model, feeds, folder):
