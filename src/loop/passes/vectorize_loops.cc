@@ -6,13 +6,73 @@
 //
 // Conditions that differ by lane become masks on the loads and stores below them. What has no vector form
 // (calls without one, stores to scattered or repeated places) runs as a serial loop over the lanes in its
-// place. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
+// place; so does the loop as a whole when its statements hand values on through an element that all lanes share. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
 // of unknown length run serially.
 #include "loop/passes/passes.h"
 #include "loop/passes/vectorizer.h"
 
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
 namespace bevel {
 namespace {
+
+// Whether an iteration hands a value of its own from one statement to another through an element that all
+// iterations share (J[0] = 7 - i; B[i] = A[J[0]]). Statement by statement over the lanes, all would read the last
+// one's.
+class SharedElements {
+public:
+  static bool carry(const ForNode& loop) {
+    SharedElements s;
+    s.own_.insert(loop.var.get());
+    s.visit(loop.body, false);
+    return std::any_of(s.stores_.begin(), s.stores_.end(), [&](const auto& entry) {
+      const auto& [data, store] = entry;
+      return s.loads_[data] > s.ownLoads_[data];
+    });
+  }
+
+private:
+  bool varies(const NodeRef& e) const {
+    return usesAnyVar(e, [&](const VarNode* v) { return own_.contains(v); });
+  }
+
+  void visit(const NodeRef& n, bool conditional) {
+    if (const auto* load = n.as<LoadNode>()) ++loads_[load->buffer->data.get()];
+    if (const auto* let = n.as<LetStmtNode>()) own_.insert(let->var.get());
+    if (const auto* let = n.as<LetNode>()) own_.insert(let->var.get());
+    if (const auto* s = n.as<StoreNode>()) store(*s, conditional);
+    conditional |=
+        n.is<IfNode>() || n.is<WhileNode>() || (n.is<ForNode>() && varies(n.as<ForNode>()->extent));
+    forEachChild(n, [&](const NodeRef& child, Role) {
+      if (child->kind != Kind::kBuffer) visit(child, conditional);
+    });
+  }
+
+  void store(const StoreNode& s, bool conditional) {
+    const Object* data = s.buffer->data.get();
+    bool shared = std::none_of(s.indices.begin(), s.indices.end(), [&](const Expr& i) { return varies(i); });
+    size_t own = 0; // loads of the element itself: a reduction
+    walk(s.value, [&](const NodeRef& n) {
+      const auto* l = n.as<LoadNode>();
+      own += l && l->buffer->data.get() == data;
+      return true;
+    });
+    ownLoads_[data] += own;
+    if (shared && (conditional || own || varies(s.value) || readsMemory(s.value))) stores_[data] = &s;
+  }
+
+  static bool readsMemory(const Expr& e) {
+    bool reads = false;
+    walk(e, [&](const NodeRef& n) { return !(reads |= n.is<LoadNode>()); });
+    return reads;
+  }
+
+  std::unordered_set<const Object*> own_; // variables whose value may differ by lane
+  std::unordered_map<const Object*, const StoreNode*> stores_;
+  std::unordered_map<const Object*, size_t> loads_, ownLoads_;
+};
 
 class VectorizeLoops : public ContextRewriter {
 public:
@@ -25,7 +85,7 @@ private:
     auto extent = asConst(analyzer.simplify(loop->extent));
     if (!extent || *extent < 1) return serial(*loop);
     if (*extent == 1) return (*this)(substitute(NodeRef(loop->body), {{loop->var, loop->min}}));
-    if (holdsVectorised(loop->body)) return serial(*loop);
+    if (holdsVectorised(loop->body) || SharedElements::carry(*loop)) return serial(*loop);
     if (*extent > 64) return stripMine(*loop, *extent);
     Stmt out = Vectorizer(For(loop), int(*extent), analyzer).run();
     return out ? (*this)(NodeRef(out)) : serial(*loop);
