@@ -1,7 +1,8 @@
 // Facts and the search that proves `form >= 0` from them.
 //
 // 1. Interval bounds of the atoms may decide, either way.
-// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom vanishes:
+// 2. A fact L >= 0 that holds an atom with the sign it has in the form f is subtracted so that the atom
+// vanishes:
 //    if f - k*L >= 0 then f >= 0. Loop ranges with symbolic ends and assumed conditions are such facts.
 // 3. Quotients, remainders, min, max and choices bring facts of their own: c*(x//c) <= x, min(a, b) <= a, …
 // 4. In a product u*rest with rest >= 0, facts about u are multiplied by rest: i <= m-1 gives i*n <= (m-1)*n.

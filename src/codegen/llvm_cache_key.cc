@@ -1,5 +1,5 @@
-// The key of a kernel in the cache: SHA-256, from LLVM's library, of all that its code depends on. Models may be
-// hostile and the cache is shared between them: nobody can make two texts with one key.
+// The key of a kernel in the cache: SHA-256, from LLVM's library, of all that its code depends on. Models
+// may be hostile and the cache is shared between them: nobody can make two texts with one key.
 #include "codegen/cache.h"
 
 #include <llvm/ADT/StringRef.h>

@@ -72,11 +72,13 @@ Status checkNames(const BuildOptions& options, const std::string& path, const Mo
   if (options.dims.empty() && options.shapes.empty()) return {};
   Names dims = dimensionsOf(module), inputs;
   if (isOnnxPath(path)) BEVEL_CHECK(addNames(path, dims, inputs));
-  Names scalars = scalarParameters(module);
+  Names scalars = scalarParameters(module), known = dims;
+  known.insert(known.end(), scalars.begin(), scalars.end());
   for (const auto& [name, value] : options.dims) {
-    if (std::find(scalars.begin(), scalars.end(), name) != scalars.end()) continue;
-    BEVEL_CHECK(check("named dimension", name, dims));
-    if (value < 0) return fail(ErrorCode::kUsage, fmt::format("dimension '{}' cannot be {}", name, value));
+    BEVEL_CHECK(
+        check(scalars.empty() ? "named dimension" : "named dimension or scalar parameter", name, known));
+    if (value < 0 && std::find(dims.begin(), dims.end(), name) != dims.end())
+      return fail(ErrorCode::kUsage, fmt::format("dimension '{}' cannot be {}", name, value));
   }
   for (const auto& [name, shape] : options.shapes) BEVEL_CHECK(check("ONNX input", name, inputs));
   return {};

@@ -76,8 +76,8 @@ private:
 /// Machine code for the program, in memory. The weights move from `compiled` into it.
 Result<std::shared_ptr<Executable>> load(Compiled& compiled);
 
-/// Writes a native library that needs only the run time, and beside it a C header of the same stem. Module and weights are
-/// released from `compiled` on the way: while the linker works they exist in files only.
+/// Writes a native library that needs only the run time, and beside it a C header of the same stem. Module
+/// and weights are released from `compiled` on the way: while the linker works they exist in files only.
 Status writeLibrary(Compiled& compiled, const std::string& path);
 
 /// An Error from the run time's last failure on this thread.

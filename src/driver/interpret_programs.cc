@@ -4,6 +4,7 @@
 #include "base/stack.h"
 #include "driver/compile.h"
 #include "ir/build.h"
+#include "ir/render.h"
 #include "ir/structural.h"
 #include "loop/interpreter.h"
 #include "loop/kernel_signature.h"
@@ -37,11 +38,11 @@ Status run(const Interpreted& self, const bevel_value* args) {
   const PrimFunc& f = self.program;
   std::vector<size_t> handles = kernelBuffers(f);
   VarMap dims;
-  std::vector<double> scalars;
+  std::vector<InterpretScalar> scalars;
   size_t at = handles.size();
   for (const Var& v : kernelDims(f)) dims[v] = intImm(args[at++].v.i, v->dtype);
   for (const Var& p : f->params)
-    if (auto it = dims.find(p); it != dims.end()) scalars.push_back(double(*asConst(it->second)));
+    if (auto it = dims.find(p); it != dims.end()) scalars.push_back(*asConst(it->second));
   std::vector<Ref<TensorObject>> tensors;
   for (size_t i = 0; i < handles.size(); ++i) {
     BEVEL_TRY(auto tensor, tensorOf(args[i], f->buffers[handles[i]], dims));
@@ -58,12 +59,15 @@ int32_t interpretPacked(const bevel_ctx*, void* self, const bevel_value* args, i
   const auto& program = *static_cast<const Interpreted*>(self);
   Status ran = run(program, args);
   if (ran) return BEVEL_OK;
-  std::string message = fmt::format("while interpreting '{}': {}", program.name, ran.error().str());
+  std::string shown = render(ran.error(), {.within = program.program});
+  if (std::string_view lead = "error: "; shown.starts_with(lead)) shown.erase(0, lead.size());
+  std::string message = fmt::format("while interpreting '{}': {}", program.name, shown);
   return bevel_fail(BEVEL_ERROR_REFUSED, message.c_str());
 }
 
-Result<PrimFunc> stub(const Module& module, const std::string& name, const PrimFunc& f) {
-  std::string packed = fmt::format("bevel.interpret.{}.{:016x}", name, structuralHash(f));
+// The name tells the module, whose functions f may call.
+Result<PrimFunc> stub(const Module& module, const std::string& name, const PrimFunc& f, uint64_t moduleHash) {
+  std::string packed = fmt::format("bevel.interpret.{}.{:016x}", name, moduleHash);
   auto* self = new Interpreted{name, f, module};
   auto forget = [](void* p) { delete static_cast<Interpreted*>(p); };
   if (int32_t status = bevel_register_packed(packed.c_str(), interpretPacked, self, forget, 1))
@@ -80,9 +84,11 @@ Result<PrimFunc> stub(const Module& module, const std::string& name, const PrimF
 
 Result<Module> interpretPrograms(const Module& module) {
   auto out = mutableCopy(module);
+  uint64_t hash = structuralHash(module);
   for (size_t i = 0; i < module->functions.size(); ++i) {
     if (!module->functions[i].is<PrimFuncNode>()) continue;
-    BEVEL_TRY(PrimFunc f, stub(module, module->names[i]->name, cast<PrimFuncNode>(module->functions[i])));
+    BEVEL_TRY(PrimFunc f,
+              stub(module, module->names[i]->name, cast<PrimFuncNode>(module->functions[i]), hash));
     out->functions.set(i, f);
   }
   return Module(out);

@@ -178,8 +178,9 @@ std::string passesMarkdown() {
   PipelineContext context;
   std::string out =
       "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/lower.cc` by `./dev golden "
-      "--update`. `bevel opt FILE --passes a,b` runs any of them by name, and every compile runs "
-      "those of the first two groups in this order; `--dump-dir` writes the module after each.\n";
+      "--update`. `bevel opt FILE --passes a,b` runs any of them by name; a compile runs those of the first "
+      "two "
+      "groups that its options want, in this order, and `--dump-dir` writes the module after each.\n";
   for (const PassGroup& group : passGroups(context)) {
     out += "\n## " + group.name + "\n\n" + group.doc + ".\n\n| pass | what it does |\n|---|---|\n";
     for (const Pass& p : group.passes) out += "| `" + p.name + "` | " + p.doc + " |\n";

@@ -166,7 +166,11 @@ private:
 
   static bool readsMemory(const Expr& e) {
     bool reads = false;
-    walk(e, [&](const NodeRef& n) { return !(reads |= n->kind == Kind::kLoad || n->kind == Kind::kCall); });
+    walk(e, [&](const NodeRef& n) {
+      const auto* call = n.as<CallNode>();
+      reads |= n.is<LoadNode>() || (call && intrinInfo(call->op).effect != Effect::kPure);
+      return !reads;
+    });
     return reads;
   }
 

@@ -81,6 +81,12 @@ bool writes(const BlockNode& block, const Var& data) {
   return touches(block.writes, data);
 }
 
+bool movesReduction(const BlockRealizeNode& r, const Var& loop) {
+  for (size_t i = 0; i < r.values.size(); ++i)
+    if (r.block->iters[i]->type == IterType::kReduce && usesVar(r.values[i], loop)) return true;
+  return false;
+}
+
 std::vector<int> ScopeInfo::writers(const Var& data) const {
   std::vector<int> out;
   for (size_t i = 0; i < blocks.size(); ++i)

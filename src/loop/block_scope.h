@@ -7,7 +7,8 @@
 
 namespace bevel {
 
-/// Realizations of the blocks directly under a statement (not those nested in other blocks), in program order.
+/// Realizations of the blocks directly under a statement (not those nested in other blocks), in program
+/// order.
 std::vector<BlockRealize> blocksUnder(const Stmt& s);
 
 /// A block directly under a scope.
@@ -31,21 +32,26 @@ public:
   std::vector<int> producers(int block) const;
   std::vector<int> consumers(int block) const;
   std::vector<std::string> names(const std::vector<int>& blocks) const;
-  /// What the scope accesses outside of its blocks: in statements, conditions, ranges of loops, values of axes.
+  /// What the scope accesses outside of its blocks: in statements, conditions, ranges of loops, values of
+  /// axes.
   std::vector<BufferAccess> looseAccesses() const;
 };
 
 bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
 bool writes(const BlockNode& block, const Var& data);
 
+/// Whether the loop moves a reduction axis of the block.
+bool movesReduction(const BlockRealizeNode& block, const Var& loop);
+
 /// What a step may rely on when it moves or repeats a block: run again it gives the same results.
 /// Complete: all axes spatial, writes what it does not read. Reduction: also reduce axes, with an init.
-/// Either is the only writer of its outputs in the scope, and what stands outside of blocks leaves its buffers alone.
+/// Either is the only writer of its outputs in the scope, and what stands outside of blocks leaves its
+/// buffers alone.
 Status checkCompleteBlock(const ScopeInfo& scope, int block);
 Status checkReductionBlock(const ScopeInfo& scope, int block);
 Status checkCompleteOrReduction(const ScopeInfo& scope, int block);
-/// Nothing outside of the scope's blocks has effects that must happen in order, uses what the block writes or writes
-/// what it reads: where such a statement stands is not looked at.
+/// Nothing outside of the scope's blocks has effects that must happen in order, uses what the block writes
+/// or writes what it reads: where such a statement stands is not looked at.
 Status checkNoLooseUse(const ScopeInfo& scope, int block);
 
 } // namespace bevel

@@ -46,8 +46,8 @@ bool ownsElements(const BlockNode& block, const BufferRegion& written) {
   return detectIterMap(indices, axes, nullptr, analyzer, IterMapLevel::kInjective).has_value();
 }
 
-/// The values, as functions of the loops, are one to one: sums of different variables, each of which is, or by the
-/// general machinery.
+/// The values, as functions of the loops, are one to one: sums of different variables, each of which is, or
+/// by the general machinery.
 bool oneToOne(const Array<Expr>& values, const std::vector<For>& loops, Analyzer& analyzer) {
   std::vector<PlainTerm> terms;
   int64_t offset = 0;

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/stack.h"
 #include "ir/structural.h"
+#include "loop/block_scope.h"
 #include "loop/interpreter_value.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ public:
   explicit Interpreter(const InterpretOptions& options) : options_(options) {}
 
   void call(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
-            const std::vector<double>& scalars) {
+            const std::vector<InterpretScalar>& scalars) {
     bindParameters(f, tensors, scalars);
     try {
       run(f->body);
@@ -59,7 +60,7 @@ private:
   // --- parameters ---
 
   void bindParameters(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
-                      const std::vector<double>& scalars) {
+                      const std::vector<InterpretScalar>& scalars) {
     size_t nextTensor = 0, nextScalar = 0;
     std::vector<std::pair<Buffer, Ref<TensorObject>>> bound;
     for (size_t i = 0; i < f->params.size(); ++i) {
@@ -67,8 +68,9 @@ private:
         if (nextScalar >= scalars.size())
           fault("missing scalar argument '" + f->params[i]->name + "'", f, ErrorCode::kInvalid);
         DType t = f->params[i]->dtype;
-        double v = scalars[nextScalar++];
-        env_[f->params[i]] = t.isFloat() ? Value::ofFloat(t, v) : Value::ofInt(t, int64_t(v));
+        env_[f->params[i]] = std::visit(
+            [&](auto v) { return t.isFloat() ? Value::ofFloat(t, double(v)) : Value::ofInt(t, int64_t(v)); },
+            scalars[nextScalar++]);
         continue;
       }
       if (nextTensor >= tensors.size())
@@ -414,11 +416,11 @@ private:
     if (!callee.is<PrimFuncNode>()) fault("call of an unknown tensor program", e);
     PrimFunc f = cast<PrimFuncNode>(callee);
     std::vector<Ref<TensorObject>> tensors;
-    std::vector<double> scalars;
+    std::vector<InterpretScalar> scalars;
     for (size_t i = 1; i < c.args.size(); ++i) {
       if (const auto* x = c.args[i].as<ExprNode>(); x && !x->dtype.isHandle()) {
         Value v = eval(Expr(x));
-        scalars.push_back(v.dtype.isFloat() ? v.lanes[0].f : double(v.lanes[0].i));
+        scalars.push_back(v.dtype.isFloat() ? InterpretScalar(v.lanes[0].f) : v.lanes[0].i);
       } else
         tensors.push_back(tensorOf(c.args[i], e));
     }
@@ -480,6 +482,7 @@ private:
 
   void runLoop(const ForNode& f) {
     int64_t begin = evalInt(f.min), extent = evalInt(f.extent);
+    if (extent <= 0) return runEmpty(f, begin);
     bool anyOrder = f.forKind == ForKind::kParallel || f.forKind == ForKind::kVectorized ||
                     f.forKind == ForKind::kThreadBinding;
     if (!anyOrder || !options_.shuffleSeed || extent > (1 << 20)) {
@@ -498,7 +501,27 @@ private:
     run(f.body);
   }
 
-  void runBlock(const BlockRealizeNode& r, const NodeRef& node) {
+  // A reduction over nothing gives its init: what the block would have run before its first step.
+  void runEmpty(const ForNode& f, int64_t begin) {
+    Stmt inner = f.body;
+    while (inner.is<ForNode>()) inner = inner.as<ForNode>()->body;
+    const auto* block = inner.as<BlockRealizeNode>();
+    if (!block || !block->block->init || !movesReduction(*block, f.var)) return;
+    env_[f.var] = Value::ofInt(f.var->dtype, begin);
+    runInit(f.body, *block);
+  }
+
+  void runInit(const Stmt& s, const BlockRealizeNode& block) {
+    if (s.is<BlockRealizeNode>()) return runBlock(block, s, true);
+    const auto& f = *s.as<ForNode>();
+    int64_t begin = evalInt(f.min), extent = movesReduction(block, f.var) ? 1 : evalInt(f.extent);
+    for (int64_t i = 0; i < extent; ++i) {
+      env_[f.var] = Value::ofInt(f.var->dtype, begin + i);
+      runInit(f.body, block);
+    }
+  }
+
+  void runBlock(const BlockRealizeNode& r, const NodeRef& node, bool initOnly = false) {
     const BlockNode& b = *r.block;
     std::vector<Value> values;
     for (const Expr& e : r.values) values.push_back(eval(e));
@@ -508,7 +531,7 @@ private:
       const IterVarNode& a = *b.iters[i];
       env_[a.var] = values[i];
       int64_t low = evalInt(a.domain->min), extent = evalInt(a.domain->extent), v = values[i].asInt();
-      if (v < low || v >= low + extent)
+      if (v < low || (v >= low + extent && !(initOnly && v == low)))
         fault("axis '" + a.var->name + "' of block '" + b.name + "' is " + std::to_string(v) +
                   ", outside its domain",
               node);
@@ -517,7 +540,7 @@ private:
     for (const MatchBuffer& m : b.matches) matchBuffer(*m);
     for (const Buffer& a : b.allocs) allocate(a);
     if (b.init && first) run(b.init);
-    run(b.body);
+    if (!initOnly) run(b.body);
   }
 
   // Binds the view's data, offset and strides to the source region; free variables of its description get
@@ -562,7 +585,7 @@ private:
 } // namespace
 
 Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
-                 const std::vector<double>& scalars, const InterpretOptions& options) {
+                 const std::vector<InterpretScalar>& scalars, const InterpretOptions& options) {
   Status result;
   withLargeStack([&] {
     try {

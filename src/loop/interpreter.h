@@ -8,8 +8,11 @@
 #include "ir/graph.h"
 
 #include <string_view>
+#include <variant>
 
 namespace bevel {
+
+using InterpretScalar = std::variant<int64_t, double>;
 
 struct InterpretOptions {
   /// Not 0: loops whose iterations may run in any order (parallel, vectorized, thread bindings) run in a
@@ -28,10 +31,11 @@ struct InterpretOptions {
 /// for each scalar parameter in order. Symbolic dimensions follow from the tensors' shapes. Errors: kInvalid
 /// when an argument does not fit its parameter; kInternal with the IR node for an access outside its buffer,
 /// a read of an element that was never written, an axis value outside its domain, a failed assertion, or an
-/// integer division by zero: faults of the program (or of whoever transformed it). A store of just a loaded
-/// element is a copy: of an element that was never written (padding of a layout) it makes another such
-/// element. Floating-point results: every operation is computed in double and rounded to its dtype.
+/// integer division by zero: faults of the program (or of whoever transformed it). A reduction over nothing
+/// gives its init. A store of just a loaded element is a copy: of an element that was never written
+/// (padding of a layout) it makes another such element. Floating-point results: every operation is computed
+/// in double and rounded to its dtype.
 Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
-                 const std::vector<double>& scalars = {}, const InterpretOptions& options = {});
+                 const std::vector<InterpretScalar>& scalars = {}, const InterpretOptions& options = {});
 
 } // namespace bevel

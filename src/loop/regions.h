@@ -56,8 +56,8 @@ std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions opt
 /// bounded become the whole dimension; results are clipped to the buffer where that is provable.
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer);
-/// index == factor * e + r, where r is `rest` (factor 1), or lies in [0, factor) (then `rest` is factor - 1): so a limit of e is one
-/// of the index. Nothing when the loops do not leave it so.
+/// index == factor * e + r, where r is `rest` (factor 1), or lies in [0, factor) (then `rest` is factor -
+/// 1): so a limit of e is one of the index. Nothing when the loops do not leave it so.
 struct Multiple {
   int64_t factor;
   Expr rest; // without variables of the loops; the largest value of r

@@ -29,8 +29,8 @@ bool isFixed(const PrimFunc& f, const Range& r) {
 }
 
 /// Loops that copy a region (over variables visible there) from one buffer to the other of the same shape, in
-/// a block of that name. Its axes count from the region's start; where that moves with a loop, they are the indices of
-/// the buffer.
+/// a block of that name. Its axes count from the region's start; where that moves with a loop, they are the
+/// indices of the buffer.
 Stmt copyNest(const PrimFunc& f, const Buffer& from, const Buffer& to, const Array<Range>& region,
               const std::string& name) {
   auto block = make<BlockNode>(name);

@@ -17,11 +17,11 @@ struct CachePlan {
 };
 /// The scope and the buffers.
 Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope);
-/// Nothing that stands between the copy and the accesses of the cache changes the buffer unseen: no block under the
-/// statements has effects that regions do not tell.
+/// Nothing that stands between the copy and the accesses of the cache changes the buffer unseen: no block
+/// under the statements has effects that regions do not tell.
 Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements);
-/// With the copy of a region from one of the plan's buffers to the other. Fails when a thread around it would no longer
-/// be independent.
+/// With the copy of a region from one of the plan's buffers to the other. Fails when a thread around it
+/// would no longer be independent.
 Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region);
 BlockRV applyCache(Schedule& sch, CachePlan&& plan);
 

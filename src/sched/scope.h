@@ -1,5 +1,5 @@
-// What a step needs to know of the program around it: where its handles stand, the blocks of its scope, and what
-// is known of the loops.
+// What a step needs to know of the program around it: where its handles stand, the blocks of its scope, and
+// what is known of the loops.
 #pragma once
 
 #include "arith/analyzer.h"

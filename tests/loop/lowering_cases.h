@@ -40,6 +40,26 @@ def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
             B[vi] = S[0] + S[1]
 )";
 
+// Every lane reads the value that it wrote itself to the one element of J.
+inline const char* const kHandedOnByLanes = R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    J = T.sblock_alloc_buffer((1,), "int32")
+    for i in T.vectorized(8):
+        with T.sblock("B"):
+            vi = T.axis.spatial(8, i)
+            J[0] = 7 - vi
+            B[vi] = A[J[0]]
+    for i in T.vectorized(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            if vi % 2 == 0:
+                J[0] = 1
+            else:
+                J[0] = 2
+            C[vi] = J[0] + vi
+)";
+
 // The writes of an iteration leave every other element as it was.
 inline const char* const kWrittenWithHoles = R"(
 @T.prim_func
@@ -275,6 +295,7 @@ inline std::vector<ScheduledProgram> loweringCases() {
       {"written_in_one_iteration", kWrittenInOneIteration},
       {"written_in_part", kWrittenInPart},
       {"written_with_holes", kWrittenWithHoles},
+      {"handed_on_by_lanes", kHandedOnByLanes},
       {"read_before_written", kReadBeforeWritten},
       {"first_of_triangle", kFirstOfTriangle},
       {"mask_of_what_is_written", kMaskOfWhatIsWritten},

@@ -1,9 +1,10 @@
-// Random tensor programs as text: what schedules and te never write. Buffers that are read and written, several
-// writers, loops shared by blocks, statements without blocks, loops that do not start at zero, predicates and
-// conditions on what the body writes, temporaries, views of one memory, sizes that are 0 or 1, reductions with init.
+// Random tensor programs as text: what schedules and te never write. Buffers that are read and written,
+// several writers, loops shared by blocks, statements without blocks, loops that do not start at zero,
+// predicates and conditions on what the body writes, temporaries, views of one memory, sizes that are 0 or
+// 1, reductions with init.
 //
-// Indices stay in bounds. Loops marked parallel or vectorised are independent: what they write, they access at
-// their own variable only. A program may read an element that nothing wrote; the interpreter refuses it.
+// Indices stay in bounds. Loops marked parallel or vectorised are independent: what they write, they access
+// at their own variable only. A program may read an element that nothing wrote; the interpreter refuses it.
 #pragma once
 
 #include "tests/dice.h"

@@ -1,4 +1,5 @@
-// Copies into caches, and statements outside of blocks: small programs on which an unproved step changed the results.
+// Copies into caches, and statements outside of blocks: small programs on which an unproved step changed
+// the results.
 #include "tests/sched/support.h"
 
 namespace bevel::testing {

@@ -10,6 +10,7 @@
 // with nothing else in it whose first step provably is the one that initialises (instance_order.h). Its
 // predicate is the block's at that step. An empty reduction then gives the init's value. Otherwise the block
 // runs its init under "all reduction axes at their start".
+#include "loop/block_scope.h"
 #include "loop/instance_order.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
@@ -66,10 +67,7 @@ private:
     BlockRealize realize = cast<BlockRealizeNode>(inner);
     const BlockNode& block = *realize->block;
     if (!block.init || !block.matches.empty()) return nullptr;
-    bool reduces = false;
-    for (size_t i = 0; i < block.iters.size(); ++i)
-      reduces |= block.iters[i]->type == IterType::kReduce && usesVar(realize->values[i], top->var);
-    if (!reduces) return nullptr;
+    if (!movesReduction(*realize, top->var)) return nullptr;
     auto found = hoistInit(function_, realize, nest);
     if (!found) return nullptr;
     return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), withoutInit(nest, realize)});

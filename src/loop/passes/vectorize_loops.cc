@@ -6,7 +6,8 @@
 //
 // Conditions that differ by lane become masks on the loads and stores below them. What has no vector form
 // (calls without one, stores to scattered or repeated places) runs as a serial loop over the lanes in its
-// place; so does the loop as a whole when its statements hand values on through an element that all lanes share. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
+// place; so does the loop as a whole when its statements hand values on through an element that all lanes
+// share. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
 // of unknown length run serially.
 #include "loop/passes/passes.h"
 #include "loop/passes/vectorizer.h"
@@ -19,8 +20,8 @@ namespace bevel {
 namespace {
 
 // Whether an iteration hands a value of its own from one statement to another through an element that all
-// iterations share (J[0] = 7 - i; B[i] = A[J[0]]). Statement by statement over the lanes, all would read the last
-// one's.
+// iterations share (J[0] = 7 - i; B[i] = A[J[0]]). Statement by statement over the lanes, all would read
+// the last one's.
 class SharedElements {
 public:
   static bool carry(const ForNode& loop) {

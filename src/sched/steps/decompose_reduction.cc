@@ -52,8 +52,8 @@ struct DecomposePlan {
   InitHoist init; // before that loop
 };
 
-/// Whatever else is under `loop` and uses the output would see elements initialised too early: only what stands
-/// after the reduction may, and then not elements that other iterations of a loop of the init write.
+/// Whatever else is under `loop` and uses the output would see elements initialised too early: only what
+/// stands after the reduction may, and then not elements that other iterations of a loop of the init write.
 static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, const InitHoist& init) {
   const ScopeBlock& block = info.blocks[size_t(self)];
   std::vector<ScopeBlock> under;

@@ -155,8 +155,8 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   return plan;
 }
 
-/// All accesses through the map, simplified by what is known where they stand, and the blocks' declared regions
-/// anew.
+/// All accesses through the map, simplified by what is known where they stand, and the blocks' declared
+/// regions anew.
 class LayoutRewriter : public ContextRewriter {
 public:
   LayoutRewriter(const PrimFunc& f, const LayoutPlan& plan) : ContextRewriter(f), plan_(plan) {}

@@ -58,10 +58,7 @@ static Status checkUniform(const For& loop) {
 static bool reducesByLanes(const For& loop) {
   bool ok = true;
   for (const BlockRealize& r : blocksUnder(loop->body)) {
-    bool bound = false;
-    for (size_t i = 0; i < r->values.size(); ++i)
-      bound |= r->block->iters[i]->type == IterType::kReduce && usesVar(r->values[i], loop->var);
-    if (!bound) continue;
+    if (!movesReduction(*r, loop->var)) continue;
     auto* store = r->block->body.as<StoreNode>();
     ok &= store && !r->block->init && accumulationOf(*store);
   }
