@@ -262,6 +262,23 @@ sch.cache_write(c, 0, "local", [d])
   }
 }
 
+// What the block leaves alone stays as it was: no copy may take its place.
+TEST(ProvedCopies, CacheWriteUnderACondition) {
+  const std::string program = R"(@T.prim_func
+def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            if A[vi] > 3:
+                C[vi] = A[vi]
+)";
+  const char* script = R"(c = sch.get_sblock("C")
+sch.cache_write(c, 0, "local")
+)";
+  EXPECT_REFUSED(scheduled(program.c_str(), script), "writes buffer C only under a condition");
+  EXPECT_OK(scheduled((program + "            else:\n                C[vi] = 0\n").c_str(), script));
+}
+
 // The producer writes the buffer from its end.
 TEST(ProvedCopies, ReverseComputeAtAfterABackwardWriter) {
   const std::string program = R"(@T.prim_func

@@ -46,10 +46,30 @@ struct CacheWrite {
               OUT(result))
 };
 
+/// Whether the statement stores to the buffer whatever the data: the copy takes everything in the region.
+static bool surelyWrites(const Stmt& s, const Buffer& buffer) {
+  if (const auto* store = s.as<StoreNode>()) return store->buffer->data == buffer->data && !store->predicate;
+  if (const auto* all = s.as<SeqNode>())
+    return std::ranges::any_of(all->stmts, [&](const Stmt& x) { return surelyWrites(x, buffer); });
+  if (const auto* f = s.as<ForNode>()) return surelyWrites(f->body, buffer);
+  if (const auto* let = s.as<LetStmtNode>()) return surelyWrites(let->body, buffer);
+  if (const auto* a = s.as<AttrStmtNode>()) return surelyWrites(a->body, buffer);
+  if (const auto* c = s.as<IfNode>())
+    return c->elseBody && surelyWrites(c->thenBody, buffer) && surelyWrites(c->elseBody, buffer);
+  if (const auto* r = s.as<BlockRealizeNode>())
+    return isConst(r->predicate, 1) &&
+           ((r->block->init && surelyWrites(r->block->init, buffer)) || surelyWrites(r->block->body, buffer));
+  return s.is<EvaluateNode>() && usesVar(s, buffer->data); // a call is taken at its word
+}
+
 /// Exactly the region that the block writes: its axes' domains, where each dimension is one axis or a
 /// constant.
 static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer& buffer, Analyzer& analyzer) {
   BEVEL_CHECK(checkCoversDomain(block, analyzer));
+  const BlockNode& b = block.block();
+  if (!surelyWrites(b.body, buffer) && !(b.init && surelyWrites(b.init, buffer)))
+    return illegal(quoted(b) + " writes buffer " + buffer->name +
+                   " only under a condition: the copy would overwrite what it leaves alone");
   Array<Range> out;
   int seen = 0;
   for (const BufferRegion& w : block.block().writes) {
