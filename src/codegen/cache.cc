@@ -85,9 +85,16 @@ void KernelCache::store(const CacheKey& key, std::string_view bytes) {
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   file += bytes;
   if (!writeFile(path(key), file)) return;
-  // Looking at the whole folder costs more than a store: not every time.
-  constexpr unsigned kStoresPerTrim = 128;
-  if (stores_++ % kStoresPerTrim == 0) trim();
+  constexpr unsigned kStoresPerLook = 128;
+  if (stores_++ % kStoresPerLook == 0 && isTrimDue()) trim();
+}
+
+bool KernelCache::isTrimDue() const {
+  const std::string note = dir_ + "/trimmed";
+  std::error_code missing;
+  auto last = fs::last_write_time(note, missing), now = fs::file_time_type::clock::now();
+  if (!missing && last <= now && now - last < std::chrono::minutes(10)) return false;
+  return writeFile(note, std::string_view()).has_value();
 }
 
 void KernelCache::trim() {

@@ -43,6 +43,10 @@ public:
   std::string path(const CacheKey& key) const;
 
 private:
+  /// Whether no process has trimmed the folder for a while; notes that this one does. Looking at all files takes a
+  /// second where there are many.
+  bool isTrimDue() const;
+
   std::string dir_;
   int64_t limit_;
   std::atomic<unsigned> stores_ = 0;

@@ -143,6 +143,25 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.find(keys[4]));
 }
 
+// Every process stores a first kernel: the folder is looked through now and then only.
+TEST(KernelCacheTest, StoresTrimWhenNobodyHasForAWhile) {
+  TemporaryFolder folder;
+  auto storeInNewProcess = [&](const char* name) {
+    KernelCache(folder.path, 1500).store(cacheKey(name), std::string(1000, 'x'));
+  };
+  storeInNewProcess("a");
+  storeInNewProcess("b");
+  KernelCache cache(folder.path, 1500);
+  auto isThere = [&](const char* name) { return std::filesystem::exists(cache.path(cacheKey(name))); };
+  EXPECT_TRUE(isThere("a") && isThere("b"));
+  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder.path + "/trimmed", old);
+  std::filesystem::last_write_time(cache.path(cacheKey("a")), old);
+  storeInNewProcess("c");
+  EXPECT_FALSE(isThere("a"));
+  EXPECT_TRUE(isThere("c"));
+}
+
 TEST(KernelCacheTest, TrimRemovesWhatKilledStoresLeft) {
   TemporaryFolder folder;
   KernelCache cache(folder.path);
