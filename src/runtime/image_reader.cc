@@ -90,7 +90,9 @@ static Status readParam(const ImageView& image, const bevel_param_entry& entry, 
   if (entry.kind > BEVEL_PARAM_ANY) return malformed("an unknown kind of parameter");
   param.kind = entry.kind;
   param.dtype = unpackDtype(entry.dtype);
-  if (param.kind != BEVEL_PARAM_ANY && !isValidDtype(param.dtype)) return malformed("an unknown dtype");
+  // What a list or an optional holds need not be known.
+  bool typed = param.kind == BEVEL_PARAM_TENSOR || (param.kind != BEVEL_PARAM_ANY && entry.dtype);
+  if (typed && !isValidDtype(param.dtype)) return malformed("an unknown dtype");
   param.rank = entry.rank;
   std::span<const int64_t> dims;
   BEVEL_RT_TRY(image.dims(entry.dims, entry.rank, &dims));

@@ -353,3 +353,19 @@ def main(A: T.Buffer((4,), "int32"), s: T.int32, q: T.uint8, B: T.Buffer((4,), "
     assert np.load(tmp_path / "out" / "output_1.npy").tolist() == [7, 4, 1, -2]
     assert "--dim q=N" in bevel(*run, "--dim", "s=1", cwd=tmp_path, code=2).stderr
     assert "300 does not fit" in bevel(*run, "--dim", "s=1", "--dim", "q=300", cwd=tmp_path, code=2).stderr
+
+
+def test_tuples_in_results(bevel, tmp_path):
+    (tmp_path / "tuples.py").write_text("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2,), "float32")) -> R.Tuple(R.Tensor((2,), "float32"), R.Tuple(R.Tensor((2,), "float32"))):
+        y = R.negative(x)
+        return (x, (y,))
+""")
+    np.save(tmp_path / "x.npy", np.array([1, 2], np.float32))
+    shown = json.loads(bevel("run", "tuples.py", "--input", "x=x.npy", "--json", cwd=tmp_path).stdout)
+    first, second = (output["value"] for output in shown["outputs"])
+    assert first["values"] == [1, 2]
+    assert second[0]["values"] == [-1, -2]
