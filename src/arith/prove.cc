@@ -32,9 +32,7 @@ AnalyzerState::LinearForm AnalyzerState::exactDifference(const Expr& a, const Ex
 bool AnalyzerState::proveNonNegative(const LinearForm& f) {
   if (!f.valid) return false;
   if (proving_) return search(f, 2); // within another proof: its budget
-  ConstBound b = formBound(f);
-  if (b.min >= 0) return true;
-  if (b.max < 0 || isIndependent(f)) return false;
+  if (auto known = byBounds(f)) return *known;
   budget_ = kBudget;
   proving_ = true;
   bool proved = false;
@@ -51,6 +49,14 @@ bool AnalyzerState::isIndependent(const LinearForm& f) const {
          });
 }
 
+/// Whether the bounds of the atoms prove f >= 0; nothing where a search may prove what they do not.
+std::optional<bool> AnalyzerState::byBounds(const LinearForm& f) {
+  ConstBound b = formBound(f);
+  if (b.min >= 0) return true;
+  if (b.max < 0 || isIndependent(f)) return false;
+  return std::nullopt;
+}
+
 bool AnalyzerState::provePositive(LinearForm f) {
   f.addConst(-1);
   return proveNonNegative(f);
@@ -63,7 +69,8 @@ bool AnalyzerState::proveLessEqual(const Expr& a, const Expr& b) {
   return proveNonNegative(exactDifference(simplify(b), simplify(a)));
 }
 
-/// An inequality of scalars that the bounds of its sides decide, before anything is rewritten.
+/// Whether the bounds of its sides prove an inequality of scalars, before anything is rewritten; nothing where
+/// more than bounds may prove it.
 std::optional<bool> AnalyzerState::decide(const Expr& condition) {
   const auto* n = condition.as<BinaryNode>();
   if (!n || n->op < BinaryOp::kLt || n->op > BinaryOp::kGe) return std::nullopt;
@@ -71,9 +78,7 @@ std::optional<bool> AnalyzerState::decide(const Expr& condition) {
   LinearForm d = less ? exactDifference(n->b, n->a) : exactDifference(n->a, n->b);
   if (!d.valid) return std::nullopt;
   if (n->op == BinaryOp::kLt || n->op == BinaryOp::kGt) d.addConst(-1);
-  ConstBound b = formBound(d);
-  if (!d.valid || (b.min < 0 && b.max >= 0 && !isIndependent(d))) return std::nullopt;
-  return b.min >= 0;
+  return d.valid ? byBounds(d) : std::nullopt;
 }
 
 bool AnalyzerState::prove(const Expr& condition) {

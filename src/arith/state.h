@@ -128,6 +128,7 @@ private:
   ModularSet computeModular(const Expr& e);
   // prove.cc
   bool isIndependent(const LinearForm& f) const;
+  std::optional<bool> byBounds(const LinearForm& f);
   bool search(const LinearForm& f, int depth);
   bool searchFacts(const LinearForm& f, const Term& t, int depth);
   bool searchStructure(const LinearForm& f, const Term& t, int depth);

@@ -5,6 +5,11 @@
 namespace bevel::testing {
 namespace {
 
+// A step on the blocks B and C, with i the loop of C.
+std::string fromBToC(const std::string& step) {
+  return "b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\ni, = sch.get_loops(c)\n" + step + "\n";
+}
+
 TEST(ProvedCopies, CacheReadAcrossACall) {
   EXPECT_REFUSED(scheduled(R"(@T.prim_func
 def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
@@ -173,11 +178,7 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
 )";
   for (const char* script :
        {"sch.compute_inline(b)", "sch.compute_at(b, i)", "sch.cache_read(b, 0, \"local\")"})
-    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
-                                                   "i, = sch.get_loops(c)\n") +
-                                       script + "\n")
-                                          .c_str()),
-                   "outside of blocks");
+    EXPECT_REFUSED(scheduled(program, fromBToC(script).c_str()), "outside of blocks");
   constexpr const char* reader = R"(@T.prim_func
 def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((1,), "int32")):
     for i in range(8):
@@ -229,11 +230,7 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((8,
             D[vi] = B[vi]
 )";
   for (const char* script : {"sch.compute_inline(b)", "sch.compute_at(b, i)"})
-    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
-                                                   "i, = sch.get_loops(c)\n") +
-                                       script + "\n")
-                                          .c_str()),
-                   "also used outside of block inner");
+    EXPECT_REFUSED(scheduled(program, fromBToC(script).c_str()), "also used outside of block inner");
 }
 
 // The cache holds what the block writes, and no other elements of the buffer.
@@ -331,10 +328,7 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
 )";
   for (const char* step :
        {"sch.compute_at(b, i)", "sch.compute_inline(b)", "sch.cache_write(b, 0, \"local\")"})
-    EXPECT_REFUSED(scheduled(program, (std::string("b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\n"
-                                                   "i, = sch.get_loops(c)\n") +
-                                       step + "\n")
-                                          .c_str()),
+    EXPECT_REFUSED(scheduled(program, fromBToC(step).c_str()),
                    "V is a view of B in block outer, which contains block B");
   constexpr const char* own = R"(@T.prim_func
 def main(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")):

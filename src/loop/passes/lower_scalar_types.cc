@@ -287,33 +287,32 @@ private:
 
   struct Bytes {
     Buffer buffer;
-    bool packed;
+    bool packed;   // several elements a byte; else one: an allocated buffer's
+    DType element; // as declared first
   };
 
   NodeRef visitAlloc(const Alloc& a) {
     auto copy = mutableCopy(a);
-    if (isPart(a->buffer->dtype)) {
-      copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
-      wide_[a->buffer->data] = a->buffer->dtype;
-    }
+    if (isPart(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
     copy->body = (*this)(a->body);
     return Alloc(copy);
   }
   NodeRef visitDecl(const DeclBuffer& d) {
     auto copy = mutableCopy(d);
     const BufferNode& b = *d->buffer;
-    if (auto made = wide_.find(b.data); made != wide_.end() && made->second != b.dtype && !refused)
+    auto made = bytes_.find(b.data);
+    if (made != bytes_.end() && !made->second.packed && made->second.element != b.dtype && !refused)
       refused = Error(ErrorCode::kUnsupported,
                       fmt::format(
                           "buffer '{}' views an allocated {} buffer as {}: allocated elements of less than a "
                           "byte take a byte each, which no view of another type can show",
-                          b.name, made->second.str(), b.dtype.str()))
+                          b.name, made->second.element.str(), b.dtype.str()))
                     .at(d);
-    if (isPart(b.dtype) && !bytes_.contains(b.data)) {
+    if (isPart(b.dtype) && made == bytes_.end()) {
       int64_t perByte = 8 / b.dtype.bits;
       copy->buffer = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
     } else if (isPart(b.dtype)) {
-      copy->buffer = bytes_[b.data].buffer;
+      copy->buffer = made->second.buffer;
     }
     copy->body = (*this)(d->body);
     return DeclBuffer(copy);
@@ -322,7 +321,7 @@ private:
     auto made = make<BufferNode>(b);
     made->dtype = packed ? DType::UInt(8) : byteType(b.dtype);
     made->shape = {size};
-    bytes_[b.data] = {Buffer(made), packed};
+    bytes_[b.data] = {Buffer(made), packed, b.dtype};
     return Buffer(made);
   }
 
@@ -347,7 +346,6 @@ private:
 
   std::unordered_map<Var, Var, RefHash> vars_;
   std::unordered_map<Var, Bytes, RefHash> bytes_;
-  std::unordered_map<Var, DType, RefHash> wide_; // allocated with a byte an element
 };
 
 } // namespace

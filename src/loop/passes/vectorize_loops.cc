@@ -13,7 +13,6 @@
 #include "loop/passes/vectorizer.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace bevel {
@@ -27,11 +26,9 @@ public:
   static bool carry(const ForNode& loop) {
     SharedElements s;
     s.own_.insert(loop.var.get());
-    s.visit(loop.body, false);
-    return std::any_of(s.stores_.begin(), s.stores_.end(), [&](const auto& entry) {
-      const auto& [data, store] = entry;
-      return s.loads_[data] > s.ownLoads_[data];
-    });
+    s.visit(loop.body, false, nullptr);
+    return std::any_of(s.stored_.begin(), s.stored_.end(),
+                       [&](const Object* data) { return s.read_.contains(data); });
   }
 
 private:
@@ -39,29 +36,26 @@ private:
     return usesAnyVar(e, [&](const VarNode* v) { return own_.contains(v); });
   }
 
-  void visit(const NodeRef& n, bool conditional) {
-    if (const auto* load = n.as<LoadNode>()) ++loads_[load->buffer->data.get()];
+  /// `target`: the data of the buffer to which the value around n is stored; reading it there is a reduction.
+  void visit(const NodeRef& n, bool conditional, const Object* target) {
+    if (!n || n->kind == Kind::kBuffer) return;
+    if (const auto* load = n.as<LoadNode>(); load && load->buffer->data.get() != target)
+      read_.insert(load->buffer->data.get());
     if (const auto* let = n.as<LetStmtNode>()) own_.insert(let->var.get());
     if (const auto* let = n.as<LetNode>()) own_.insert(let->var.get());
-    if (const auto* s = n.as<StoreNode>()) store(*s, conditional);
+    if (const auto* s = n.as<StoreNode>()) return store(*s, conditional);
     conditional |=
         n.is<IfNode>() || n.is<WhileNode>() || (n.is<ForNode>() && varies(n.as<ForNode>()->extent));
-    forEachChild(n, [&](const NodeRef& child, Role) {
-      if (child->kind != Kind::kBuffer) visit(child, conditional);
-    });
+    forEachChild(n, [&](const NodeRef& child, Role) { visit(child, conditional, target); });
   }
 
   void store(const StoreNode& s, bool conditional) {
     const Object* data = s.buffer->data.get();
+    for (const Expr& i : s.indices) visit(i, conditional, nullptr);
+    visit(s.predicate, conditional, nullptr);
+    visit(s.value, conditional, data);
     bool shared = std::none_of(s.indices.begin(), s.indices.end(), [&](const Expr& i) { return varies(i); });
-    size_t own = 0; // loads of the element itself: a reduction
-    walk(s.value, [&](const NodeRef& n) {
-      const auto* l = n.as<LoadNode>();
-      own += l && l->buffer->data.get() == data;
-      return true;
-    });
-    ownLoads_[data] += own;
-    if (shared && (conditional || own || varies(s.value) || readsMemory(s.value))) stores_[data] = &s;
+    if (shared && (conditional || varies(s.value) || readsMemory(s.value))) stored_.insert(data);
   }
 
   static bool readsMemory(const Expr& e) {
@@ -71,8 +65,8 @@ private:
   }
 
   std::unordered_set<const Object*> own_; // variables whose value may differ by lane
-  std::unordered_map<const Object*, const StoreNode*> stores_;
-  std::unordered_map<const Object*, size_t> loads_, ownLoads_;
+  std::unordered_set<const Object*> stored_,
+      read_; // data: with a value of the lane's own; by other statements
 };
 
 class VectorizeLoops : public ContextRewriter {
