@@ -146,6 +146,12 @@ Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, cons
     if (!spatial) out.firstStep[l->var] = substitute(l->min, out.firstStep);
     (spatial ? out.loops : steps).push_back(l);
   }
+  for (const BufferRegion& w : block.writes) {
+    auto reads = [&](const NodeRef& e) { return usesVar(e, w->buffer->data); };
+    if (reads(realize->predicate) || std::ranges::any_of(realize->values.raw(), reads) ||
+        std::ranges::any_of(nest, [&](const For& l) { return reads(l->min) || reads(l->extent); }))
+      return illegal(block, "reads its output in its condition, or to know how often it runs");
+  }
   Analyzer analyzer;
   bindDims(f, analyzer);
   Expr runs = boolImm(true); // no reduction is empty

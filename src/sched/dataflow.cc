@@ -19,50 +19,18 @@ std::vector<VarRange> rangesOf(const std::vector<For>& loops) {
   return out;
 }
 
-struct Toucher {
-  const Var& data;
-  bool write;
-  Analyzer& analyzer;
-  std::vector<For> loops;
-  BufferRegion result;
-
-  void visit(const Stmt& s) {
-    if (auto* realize = s.as<BlockRealizeNode>()) return add(*realize);
-    bool isLoop = s->kind == Kind::kFor;
-    if (isLoop) { // its range helps to prove; that it runs is known inside only
-      loops.push_back(cast<ForNode>(s));
-      bindLoop(loops.back(), analyzer);
-    }
-    int n = numChildren(s);
-    for (int i = 0; i < n; ++i)
-      if (Stmt child = childAt(s, i)) visit(child);
-    if (isLoop) {
-      analyzer.unbind(loops.back()->var);
-      loops.pop_back();
-    }
-  }
-
-  void add(const BlockRealizeNode& realize) {
-    VarMap values;
-    for (size_t i = 0; i < realize.values.size(); ++i)
-      values[realize.block->iters[i]->var] = realize.values[i];
-    for (const BufferRegion& r : write ? realize.block->writes : realize.block->reads) {
-      if (r->buffer->data != data) continue;
-      Array<Range> region;
-      for (const Range& dim : r->region)
-        region.push_back(range(substitute(dim->min, values), substitute(dim->extent, values)));
-      BufferRegion relaxed = relaxRegion(r->buffer, region, rangesOf(loops), {}, analyzer);
-      result = result ? regionUnion(result, relaxed, analyzer) : relaxed;
-    }
-  }
-};
-
 } // namespace
 
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer) {
-  Toucher toucher{data, write, analyzer, {}, nullptr};
-  toucher.visit(root);
-  return toucher.result;
+  BufferRegion result;
+  for (const BufferAccess& a : collectAccesses(root)) {
+    if (!a.buffer || a.buffer->data != data || a.write != write) continue;
+    for (const VarRange& l : a.loops) analyzer.bind(l.first, l.second);
+    BufferRegion relaxed = relaxRegion(a.buffer, a.region, a.loops, {}, analyzer);
+    result = result ? regionUnion(result, relaxed, analyzer) : relaxed;
+    for (const VarRange& l : a.loops) analyzer.unbind(l.first); // that they run is known inside only
+  }
+  return result;
 }
 
 AxisRange wholeAxis(const IterVar& iv) {

@@ -7,9 +7,9 @@
 
 namespace bevel {
 
-/// The region of a buffer that the blocks under a statement read or write (by their declared regions), over
-/// the variables defined outside of it: a box that contains it. Null when they do not. Conditions are not
-/// used: a tail counts as a whole tile, so that extents stay constant.
+/// The region of a buffer that a statement reads or writes (blocks by their declared regions, and what their
+/// conditions and axes' values read), over the variables defined outside of it: a box that contains it. Null
+/// when it does not. Conditions do not narrow it: a tail counts as a whole tile, so that extents stay constant.
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer);
 
 /// The values an axis takes in new loops: min + [0, extent), of which those outside the axis' domain are left

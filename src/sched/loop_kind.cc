@@ -119,6 +119,20 @@ bool isOnlyBlocks(const Stmt& s) {
     if (!isOnlyBlocks(childAt(s, i))) return false;
   return true;
 }
+
+/// Conditions, ranges of loops and values of axes that read memory are accesses, which declared regions do not
+/// hold.
+bool readsMemory(const Expr& e) {
+  if (e->kind == Kind::kIntImm || e->kind == Kind::kVar) return false;
+  bool found = false;
+  walk(e, [&](const NodeRef& n) { return !(found |= n.is<LoadNode>() || n.is<CallNode>()); });
+  return found;
+}
+bool readsOutsideOfBlock(const BlockRealizeNode& realize, const std::vector<For>& loops) {
+  auto reads = [](const NodeRef& e) { return readsMemory(cast<ExprNode>(e)); };
+  return reads(realize.predicate) || std::ranges::any_of(realize.values.raw(), reads) ||
+         std::ranges::any_of(loops, [&](const For& l) { return reads(l->min) || reads(l->extent); });
+}
 } // namespace
 
 bool isPlainlyIndependent(const For& loop, const Path& path) {
@@ -132,6 +146,7 @@ bool isPlainlyIndependent(const For& loop, const Path& path) {
     for (size_t i = 0; i < b.block().iters.size(); ++i)
       if (b.block().iters[i]->type != IterType::kSpatial && usesVar(b.realize->values[i], loop->var))
         return false;
+    if (readsOutsideOfBlock(*b.realize, b.loops)) return false;
     if (b.block().writes.empty() || hasOrderedEffect(b.block()) || usesVar(b.block().body, loop->var))
       return false;
     for (const BufferRegion& w : b.block().writes)
@@ -213,7 +228,7 @@ bool keepsResultsInAnyOrder(const BlockRealize& realize, const std::vector<For>&
   int64_t offset = 0;
   for (const Expr& v : realize->values)
     if (!plainTerms(v, 1, terms, offset)) return false;
-  if (!checkAnyOrder(block)) return false;
+  if (readsOutsideOfBlock(*realize, loops) || !checkAnyOrder(block)) return false;
   if (!block.init) return true;
   // The step with all reduction loops at their start is the only one that initialises, and stays the first.
   for (size_t i = 0; i < block.iters.size(); ++i)
