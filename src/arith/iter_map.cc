@@ -10,8 +10,10 @@ namespace bevel {
 
 using namespace arith;
 
-Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iters, const Expr& predicate,
-                              Analyzer& analyzer, IterMapLevel level) {
+bool compareQuickAnswers = false;
+
+static Result<IterMap> detectGeneral(const Array<Expr>& indices, const IterRanges& iters,
+                                     const Expr& predicate, Analyzer& analyzer, IterMapLevel level) {
   BoundIterators bound(iters, analyzer);
   IterParser parser(iters, analyzer, level);
   BEVEL_CHECK(parser.addPredicate(predicate));
@@ -35,6 +37,23 @@ Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iter
   }
   BEVEL_CHECK(parser.checkPieces(out.indices));
   return out;
+}
+
+Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iters, const Expr& predicate,
+                              Analyzer& analyzer, IterMapLevel level) {
+  auto plain = plainIterMap(indices, iters, predicate, analyzer, level);
+  if (!plain) return detectGeneral(indices, iters, predicate, analyzer, level);
+  if (compareQuickAnswers) {
+    auto general = detectGeneral(indices, iters, predicate, analyzer, level);
+    BEVEL_ASSERT(general.has_value(), "only the quick recognition accepts a map");
+    BoundIterators bound(iters, analyzer);
+    for (size_t i = 0; i < indices.size(); ++i)
+      BEVEL_ASSERT(analyzer.proveEqual(plain->extents[i], general->extents[i]) &&
+                       (level == IterMapLevel::kInjective ||
+                        analyzer.proveEqual(plain->indices[i].base, general->indices[i].base)),
+                   "the quick recognition finds another map");
+  }
+  return std::move(*plain);
 }
 
 Expr normalize(const IterSplit& p, Analyzer& an) {

@@ -61,6 +61,9 @@ struct IterMap {
 /// the reason when an index is not of that form, pieces overlap, or the level is not proved.
 Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iters, const Expr& predicate,
                               Analyzer& analyzer, IterMapLevel level);
+/// Tests set it: what a quick way to an answer finds is held against the general one, and a difference is an internal
+/// error.
+extern bool compareQuickAnswers;
 inline Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iters,
                                      const Expr& predicate, Analyzer& analyzer, bool requireBijective) {
   return detectIterMap(indices, iters, predicate, analyzer,

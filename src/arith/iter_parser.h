@@ -26,6 +26,10 @@ struct ConstrainedSum {
   bool used = false;
 };
 
+/// The map where the indices are plain sums of iterators; nothing says nothing.
+std::optional<IterMap> plainIterMap(const Array<Expr>& indices, const IterRanges& iters,
+                                    const Expr& predicate, Analyzer& analyzer, IterMapLevel level);
+
 class IterParser {
 public:
   IterParser(const IterRanges& iters, Analyzer& analyzer, IterMapLevel level);

@@ -86,4 +86,25 @@ LinearForm difference(const LinearForm& a, const LinearForm& b) {
   return d;
 }
 
+static bool addPlain(LinearForm& f, const Expr& e, int64_t factor) {
+  if (e.is<VarNode>()) return f.add(e, factor), f.valid;
+  if (auto c = asConst(e)) {
+    auto product = checkedMul(*c, factor);
+    return product && (f.addConst(*product), f.valid);
+  }
+  const auto* b = e.as<BinaryNode>();
+  if (!b) return false;
+  if (b->op == BinaryOp::kAdd) return addPlain(f, b->a, factor) && addPlain(f, b->b, factor);
+  if (b->op == BinaryOp::kSub) return addPlain(f, b->a, factor) && addPlain(f, b->b, -factor);
+  auto scale = b->op == BinaryOp::kMul ? asConst(b->b) : std::nullopt;
+  auto product = scale ? checkedMul(*scale, factor) : std::nullopt;
+  return product && *product != INT64_MIN && addPlain(f, b->a, *product);
+}
+
+std::optional<LinearForm> plainForm(const Expr& e) {
+  LinearForm f;
+  if (!isIndexType(e->dtype) || !addPlain(f, e, 1)) return std::nullopt;
+  return f;
+}
+
 } // namespace bevel::arith

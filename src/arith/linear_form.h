@@ -5,6 +5,8 @@
 #include "arith/compare.h"
 #include "arith/number.h"
 
+#include <optional>
+
 namespace bevel::arith {
 
 struct Term {
@@ -39,5 +41,8 @@ public:
 };
 
 LinearForm difference(const LinearForm& a, const LinearForm& b);
+/// The form of a sum of variables with constant factors, as it is written: nothing is simplified. Nothing when
+/// the expression has another form, or is not of an index type.
+std::optional<LinearForm> plainForm(const Expr& e);
 
 } // namespace bevel::arith

@@ -1,5 +1,6 @@
 #include "loop/block_scope.h"
 
+#include "ir/effects.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -20,22 +21,11 @@ template <class F> void forEachBlock(const NodeRef& n, std::vector<For>& loops, 
   forEachChild(n, [&](const NodeRef& child, Role) { forEachBlock(child, loops, f); });
 }
 
-/// An expression that loads or calls.
-bool touchesMemory(const NodeRef& e) {
-  if (e.is<VarNode>() || e.is<IntImmNode>()) return false;
-  bool found = false;
-  walk(e, [&](const NodeRef& n) {
-    found |= n.is<LoadNode>() || n.is<CallNode>();
-    return !found;
-  });
-  return found;
-}
-
 void collectLoose(const NodeRef& n, std::vector<BufferAccess>& out) {
   if (n.is<BufferNode>()) return;
   bool leaf = n->kind == Kind::kStore || n->kind == Kind::kEvaluate || n->kind == Kind::kAssert;
   if (leaf || n.is<ExprNode>()) {
-    if (leaf || touchesMemory(n))
+    if (leaf || readsMemory(n))
       for (BufferAccess& a : collectAccesses(n)) out.push_back(std::move(a));
     return;
   }

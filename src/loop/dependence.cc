@@ -6,17 +6,15 @@
 //
 // For every write and every other access of the same buffer, two different iterations must provably touch
 // different elements: in some dimension the index moves by more per iteration than the loops inside can make
-// up for, or the indices are together a one to one image of the loop and those inside it.
+// up for, or the indices are together a one to one image of the loop and those inside it. Indices that are plain
+// sums of loops of constant extent are compared as numbers, others as expressions.
 #include "loop/dependence.h"
 
 #include "arith/dims.h"
 #include "arith/iter_map.h"
 #include "arith/linear.h"
-#include "arith/number.h"
+#include "arith/linear_form.h"
 #include "ir/structural.h"
-#include "loop/block_scope.h"
-#include "loop/instance_order.h"
-#include "loop/privacy.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -25,38 +23,120 @@
 namespace bevel {
 namespace {
 
+using arith::LinearForm;
+
+/// One dimension of an access in one iteration: factor * loop + outer + [low, high], where `outer` is a sum of
+/// what is the same in all iterations.
+struct Slab {
+  int64_t factor = 0;
+  LinearForm outer;
+  int64_t low = 0, high = 0;
+};
+
+/// Adds coefficient * [min, min + extent) of a loop inside.
+bool widen(Slab& slab, int64_t coefficient, const Range& domain) {
+  auto min = asConst(domain->min), extent = asConst(domain->extent);
+  auto last = min && extent && *extent >= 1 ? arith::checkedAdd(*min, *extent - 1) : std::nullopt;
+  auto a = last ? arith::checkedMul(*min, coefficient) : std::nullopt;
+  auto b = last ? arith::checkedMul(*last, coefficient) : std::nullopt;
+  if (!a || !b) return false;
+  return !__builtin_add_overflow(slab.low, std::min(*a, *b), &slab.low) &&
+         !__builtin_add_overflow(slab.high, std::max(*a, *b), &slab.high);
+}
+
+std::optional<Slab> slabOf(const Range& r, const Var& loop, const std::vector<VarRange>& inside) {
+  auto form = arith::plainForm(r->min);
+  auto width = asConst(r->extent);
+  if (!form || !width || *width < 1) return std::nullopt;
+  Slab out{0, {}, form->constant, 0};
+  if (__builtin_add_overflow(form->constant, *width - 1, &out.high)) return std::nullopt;
+  for (const arith::Term& t : form->terms) {
+    auto at = std::ranges::find_if(inside, [&](const VarRange& l) { return Expr(l.first) == t.atom; });
+    if (Expr(loop) == t.atom)
+      out.factor = t.coef;
+    else if (at == inside.end())
+      out.outer.terms.push_back(t);
+    else if (!widen(out, t.coef, at->second))
+      return std::nullopt;
+  }
+  return out;
+}
+
+/// Two iterations are further apart than the slabs are wide. Nothing when numbers do not tell.
+bool areApart(const Slab& a, const Slab& b) {
+  if (a.factor == 0 || a.factor != b.factor || !a.outer.sameAs(b.outer)) return false;
+  int64_t step = std::max(a.factor, arith::satNeg(a.factor)), ab = 0, ba = 0;
+  return !__builtin_sub_overflow(a.high, b.low, &ab) && !__builtin_sub_overflow(b.high, a.low, &ba) &&
+         ab < step && ba < step;
+}
+
+/// Buffers that are made under the node.
+std::unordered_set<Var, RefHash> madeUnder(const NodeRef& root) {
+  std::unordered_set<Var, RefHash> out;
+  walk(root, [&](const NodeRef& n) {
+    if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
+    if (const auto* b = n.as<BlockNode>())
+      for (const Buffer& x : b->allocs) out.insert(x->data);
+    return !n.is<ExprNode>();
+  });
+  return out;
+}
+
 class LoopCheck {
 public:
-  LoopCheck(const For& loop, const std::vector<VarRange>& enclosing, bool allowReduction)
-      : loop_(loop), enclosing_(enclosing), allowReduction_(allowReduction) {
-    for (const VarRange& l : enclosing) bindSizes(l.second->extent);
-    bindSizes(loop_->extent);
-    for (const VarRange& l : enclosing) analyzer_.bind(l.first, l.second);
-  }
+  LoopCheck(const LoopSite& site, bool allowReduction)
+      : site_(site), loop_(site.loop), allowReduction_(allowReduction) {}
 
-  Status run(const std::vector<Buffer>& accessedOnlyHere) {
+  Status run() {
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return {};
     BEVEL_CHECK(checkAxes());
-    std::unordered_set<Var, RefHash> inside;
-    for (const Buffer& b : accessedOnlyHere)
-      if (isPrivateToIteration(loop_, b, analyzer_)) inside.insert(b->data);
-    walk(loop_->body, [&](const NodeRef& n) {
-      if (const auto* a = n.as<AllocNode>()) inside.insert(a->buffer->data);
-      if (const auto* b = n.as<BlockNode>())
-        for (const Buffer& x : b->allocs) inside.insert(x->data);
-      return !n.is<ExprNode>();
-    });
-    std::vector<BufferAccess> accesses = collectAccesses(loop_->body);
-    for (const BufferAccess& a : accesses) {
-      if (!a.buffer) return illegal("has an effect that regions do not describe", a.node);
-      if (!a.write || inside.contains(a.buffer->data)) continue;
-      for (const BufferAccess& b : accesses)
-        if (b.buffer && b.buffer->sameAs(*a.buffer) && !sameReduction(a, b)) BEVEL_CHECK(checkPair(a, b));
+    collect();
+    auto inside = madeUnder(loop_->body);
+    for (const Accessed& a : accesses_) {
+      if (!a.access.buffer) return illegal("has an effect that regions do not describe", a.access.node);
+      if (!a.access.write || inside.contains(a.access.buffer->data)) continue;
+      for (const Accessed& b : accesses_)
+        if (b.access.buffer && b.access.buffer->sameAs(*a.access.buffer) && !sameReduction(a.access, b.access))
+          BEVEL_CHECK(checkPair(a, b));
     }
     return {};
   }
 
+  bool touchesApart(const Var& data) {
+    if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return true;
+    collect();
+    std::erase_if(accesses_, [&](const Accessed& a) { return a.access.buffer && a.access.buffer->data != data; });
+    return std::ranges::all_of(accesses_, [&](const Accessed& a) {
+      return a.access.buffer &&
+             std::ranges::all_of(accesses_, [&](const Accessed& b) { return b.access.buffer && apart(a, b); });
+    });
+  }
+
 private:
+  struct Accessed {
+    BufferAccess access;
+    std::vector<std::optional<Slab>> slabs;
+  };
+
+  void collect() {
+    for (BufferAccess& a : collectAccesses(loop_->body)) {
+      std::vector<std::optional<Slab>> slabs;
+      for (const Range& r : a.region) slabs.push_back(slabOf(r, loop_->var, a.loops));
+      accesses_.push_back({std::move(a), std::move(slabs)});
+    }
+  }
+
+  /// What is known of the loops around, made when numbers alone do not answer.
+  Analyzer& analyzer() {
+    if (analyzer_) return *analyzer_;
+    analyzer_.emplace();
+    for (const Stmt& s : site_.around)
+      if (const auto* l = s.as<ForNode>()) enclosing_.emplace_back(l->var, range(l->min, l->extent));
+    for (const VarRange& l : enclosing_) bindSizes(l.second->extent);
+    bindSizes(loop_->extent);
+    for (const VarRange& l : enclosing_) analyzer_->bind(l.first, l.second);
+    return *analyzer_;
+  }
   /// A dependence needs iterations: the factors of extents, which are sizes, are then at least one (loops
   /// around are bound afterwards). Divisors of a fused loop's variable are such factors.
   void bindSizes(const Expr& extent) {
@@ -64,8 +144,8 @@ private:
       bindSizes(b->a);
       bindSizes(b->b);
     } else if (!asConst(extent)) {
-      bindDims({extent}, analyzer_);
-      analyzer_.know(constant(extent->dtype, 1) <= extent);
+      bindDims({extent}, *analyzer_);
+      analyzer_->know(constant(extent->dtype, 1) <= extent);
     }
   }
 
@@ -111,20 +191,58 @@ private:
     return x != reductionOf_.end() && y != reductionOf_.end() && x->second == y->second;
   }
 
-  Status checkPair(const BufferAccess& w, const BufferAccess& a) {
-    for (size_t d = 0; d < std::min(w.region.size(), a.region.size()); ++d)
-      if (apartInDimension(w, a, d)) return {};
-    if (sameIndices(w, a) && oneToOne(w, a)) return {};
+  Status checkPair(const Accessed& w, const Accessed& a) {
+    if (apart(w, a) || isPrivate(w.access.buffer)) return {};
     return illegal(fmt::format("carries a dependence: different iterations {} \"{}\" at the same place, or "
                                "it cannot be proved that they do not",
-                               a.write ? "write" : "write and read", w.buffer->name),
-                   w.node);
+                               a.access.write ? "write" : "write and read", w.access.buffer->name),
+                   w.access.node);
+  }
+
+  bool apart(const Accessed& x, const Accessed& y) {
+    const BufferAccess &w = x.access, &a = y.access;
+    size_t rank = std::min(w.region.size(), a.region.size());
+    for (size_t d = 0; d < rank; ++d)
+      if (x.slabs[d] && y.slabs[d] && areApart(*x.slabs[d], *y.slabs[d])) {
+        BEVEL_ASSERT(!compareQuickAnswers || apartInDimension(w, a, d), "numbers and expressions disagree");
+        return true;
+      }
+    for (size_t d = 0; d < rank; ++d)
+      if (!(x.slabs[d] && y.slabs[d]) && apartInDimension(w, a, d)) return true;
+    return sameIndices(w, a) && oneToOne(w, a);
+  }
+
+  /// A block around allocates the buffer, nothing outside of the loop touches it, and no iteration leaves anything in
+  /// it for another.
+  bool isPrivate(const Buffer& buffer) {
+    auto [at, fresh] = private_.try_emplace(buffer->data, false);
+    if (!fresh) return at->second;
+    bool allocated = false;
+    for (const Stmt& s : site_.around)
+      if (const auto* r = s.as<BlockRealizeNode>())
+        allocated |= std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) {
+          return b.as<BufferNode>()->data == buffer->data;
+        });
+    if (!allocated) return false;
+    bool outside = false;
+    walk(site_.around.front(), [&](const NodeRef& n) {
+      if (n == NodeRef(loop_)) return false;
+      if (auto* load = n.as<LoadNode>()) outside |= load->buffer->data == buffer->data;
+      if (auto* store = n.as<StoreNode>()) outside |= store->buffer->data == buffer->data;
+      if (auto* call = n.as<CallNode>())
+        for (const NodeRef& arg : call->args) {
+          auto* b = arg.as<BufferNode>();
+          outside |= (b && b->data == buffer->data) || arg == NodeRef(buffer->data);
+        }
+      return !outside;
+    });
+    return at->second = !outside && isPrivateToIteration(loop_, buffer, analyzer());
   }
 
   /// |step| of the loop exceeds every distance between the rest of one index and of the other.
   bool apartInDimension(const BufferAccess& w, const BufferAccess& a, size_t d) {
-    auto lw = linearIn(w.region[d]->min, {loop_->var}, analyzer_),
-         la = linearIn(a.region[d]->min, {loop_->var}, analyzer_);
+    auto lw = linearIn(w.region[d]->min, {loop_->var}, analyzer()),
+         la = linearIn(a.region[d]->min, {loop_->var}, analyzer());
     if (!lw || !la) return false;
     auto cw = asConst(lw->coefficients[0]), ca = asConst(la->coefficients[0]);
     if (!cw || !ca || *cw != *ca || *cw == 0) return false;
@@ -132,15 +250,15 @@ private:
            ra = relax(la->offset, a.region[d]->extent, a.loops);
     if (!rw.bounded() || !ra.bounded()) return false;
     Expr step = intImm(std::max(*cw, arith::satNeg(*cw)));
-    return analyzer_.prove(castTo(kInt64, rw.max - ra.min) < step) &&
-           analyzer_.prove(castTo(kInt64, ra.max - rw.min) < step);
+    return analyzer().prove(castTo(kInt64, rw.max - ra.min) < step) &&
+           analyzer().prove(castTo(kInt64, ra.max - rw.min) < step);
   }
   IntSet relax(const Expr& offset, const Expr& extent, const std::vector<VarRange>& loops) {
     IntSet set = IntSet::range(range(offset, extent));
     for (size_t i = loops.size(); i-- > 0;) {
       IntSetMap one{{loops[i].first, IntSet::range(loops[i].second)}};
-      if (set.min) set.min = evalSet(set.min, one, analyzer_).min;
-      if (set.max) set.max = evalSet(set.max, one, analyzer_).max;
+      if (set.min) set.min = evalSet(set.min, one, analyzer()).min;
+      if (set.max) set.max = evalSet(set.max, one, analyzer()).max;
     }
     return set;
   }
@@ -164,6 +282,7 @@ private:
     };
     IterRanges iters{{loop_->var, range(loop_->min, loop_->extent)}}, around;
     std::ranges::copy_if(w.loops, std::back_inserter(iters), used);
+    analyzer(); // finds the loops around
     std::ranges::copy_if(enclosing_, std::back_inserter(around), used);
     around.insert(around.end(), iters.begin(), iters.end());
     Expr condition = boolImm(true);
@@ -171,37 +290,29 @@ private:
       if (std::ranges::any_of(a.conditions, [&](const Expr& other) { return same(c, other); }))
         condition = logicalAnd(condition, c);
     auto injective = [&](const IterRanges& over, const Expr& under) {
-      return detectIterMap(indices, over, under, analyzer_, IterMapLevel::kInjective).has_value();
+      return detectIterMap(indices, over, under, analyzer(), IterMapLevel::kInjective).has_value();
     };
     return injective(iters, condition) || injective(iters, boolImm(true)) || injective(around, condition);
   }
 
-  For loop_;
-  const std::vector<VarRange>& enclosing_;
+  const LoopSite& site_;
+  const For& loop_;
   bool allowReduction_;
-  Analyzer analyzer_;
+  std::vector<Accessed> accesses_;
+  std::optional<Analyzer> analyzer_;
+  std::vector<VarRange> enclosing_;
+  std::unordered_map<Var, bool, RefHash> private_; // what is known of buffers, by data variable
   std::unordered_map<const Object*, const BlockNode*> reductionOf_; // accesses of accumulated elements
 };
 
 } // namespace
 
-Status checkParallel(const For& loop, const std::vector<VarRange>& enclosing, bool allowReduction,
-                     const std::vector<Buffer>& accessedOnlyHere) {
-  return LoopCheck(loop, enclosing, allowReduction).run(accessedOnlyHere);
+Status checkIndependent(const LoopSite& site, bool allowReduction) {
+  return LoopCheck(site, allowReduction).run();
 }
 
-Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing,
-                        const std::vector<Buffer>& accessedOnlyHere) {
-  return LoopCheck(loop, enclosing, true).run(accessedOnlyHere);
-}
-
-Effect effectOf(const NodeRef& node) {
-  Effect worst = Effect::kPure;
-  walk(node, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) worst = std::max(worst, intrinInfo(c->op).effect);
-    return true;
-  });
-  return worst;
+bool touchesApart(const LoopSite& site, const Var& data) {
+  return LoopCheck(site, false).touchesApart(data);
 }
 
 } // namespace bevel

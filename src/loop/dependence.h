@@ -1,26 +1,67 @@
-// Dependences across the iterations of a loop, and effects that loads and stores do not tell.
+// What may run in which order, and what certainly runs: the one place that decides it. Schedule steps, rules and
+// lowering ask here; each answer is a proof or a refusal that says why.
+//
+// What a block accesses is what it declares (or what its body does, where it declares nothing), and what its
+// condition, the values of its axes and the ranges of the loops around it read.
 #pragma once
 
-#include "loop/regions.h"
+#include "ir/structural.h"
+#include "loop/block_scope.h"
 
 namespace bevel {
 
-/// Why the iterations of a loop may not run in any order, or at once (an Error of code kIllegal that names
-/// the buffer and the block), or success. Blocks count by their axes: a loop that binds only spatial axes of
-/// blocks carries no dependence; reduction, scan and opaque axes do, unless `allowReduction`. Statements
-/// outside blocks count by their accesses. Different iterations writing the same element (even the same
-/// value) is a dependence. `enclosing`: loops around this one with their domains, for bounds.
-/// `accessedOnlyHere`: buffers allocated outside of the loop that nothing outside of it touches: one that is
-/// private to each iteration (loop/privacy.h) carries no dependence, for plan_allocations gives every
-/// iteration its own.
-Status checkParallel(const For& loop, const std::vector<VarRange>& enclosing = {},
-                     bool allowReduction = false, const std::vector<Buffer>& accessedOnlyHere = {});
-/// True when executing the loop's iterations in another order, or interleaved with inner loops, keeps the
-/// results (over the reals: reductions count as reorderable).
-Status checkReorderable(const For& loop, const std::vector<VarRange>& enclosing = {},
-                        const std::vector<Buffer>& accessedOnlyHere = {});
+class Analyzer;
 
-/// Every effect under the node that is not described by loads and stores: kPure when none.
-Effect effectOf(const NodeRef& node);
+/// A loop where it stands: the statements around it, the root of the program first.
+struct LoopSite {
+  For loop;
+  std::vector<Stmt> around;
+};
+
+/// Why the iterations of a loop may not run in any order, or at once (an Error of code kIllegal that names the
+/// buffer and the block), or success. Blocks count by their axes: a loop that binds only spatial axes of blocks
+/// carries no dependence; reduction, scan and opaque axes do, unless `allowReduction` (over the reals, for whoever
+/// combines the contributions). Statements outside blocks count by their accesses. Different iterations writing the
+/// same element (even the same value) is a dependence. A buffer that nothing outside of the loop touches and that is
+/// private to each iteration carries none, for every iteration gets its own.
+Status checkIndependent(const LoopSite& site, bool allowReduction = false);
+/// Different iterations touch different elements of the buffer.
+bool touchesApart(const LoopSite& site, const Var& data);
+
+/// Calls out, barriers and other effects beyond loads and stores in the block's body or init.
+bool hasOrderedEffect(const BlockNode& block);
+/// The instances of the block (one a value of its axes) keep the results (over the reals) in any order, by the form
+/// of the block alone: no effects, only spatial and reduction axes, every written element belongs to one value of the
+/// spatial axes, and the block reads of its outputs at most what it accumulates. Blocks with an init also need an
+/// order that keeps the first step first.
+Status checkAnyOrder(const BlockNode& block);
+/// The same in a nest of loops that hold the block alone, outermost first: whatever the order of the loops, their
+/// first step stays the only one that initialises.
+Status checkAnyOrder(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest);
+
+/// What an init needs that runs before a nest of loops.
+struct InitHoist {
+  std::vector<For> loops; // those of the nest that the init keeps, outermost first
+  VarMap firstStep;       // the others, at their start
+  Expr predicate;         // where the init runs
+};
+/// Proves that running the block's init before the nest gives the same: the first step of the nest is the one
+/// at which all reduction axes are at their start, and no other is; the init overwrites nothing that the block
+/// has to see. `nest`: loops down to the block, outermost first; loops around are constants. An empty reduction
+/// then gives the init's value. Fails (kIllegal) with the reason.
+Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest);
+
+/// The init as a nest of its own; its loops are named as before, and `loopSuffix`.
+Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::string& name,
+              const std::string& loopSuffix);
+
+/// The executed instances of the block provably are all values of its axes. `loops`: around it in its scope.
+bool covers(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer);
+
+/// True when, within each iteration of `loop`, every read of the buffer is provably preceded by writes of the
+/// same iteration that cover it, and no block that updates the buffer has a reduction, scan or opaque axis
+/// that the loop binds (a partial result must outlive the reduction loop). All accesses of the buffer must
+/// lie under the loop: the caller checks. The analyzer knows the variables around the loop.
+bool isPrivateToIteration(const For& loop, const Buffer& buffer, Analyzer& analyzer);
 
 } // namespace bevel

@@ -1,12 +1,12 @@
-#include "loop/instance_order.h"
+// Orders of the instances of one block: the any-order check, the init that runs ahead of them all, and whether all of
+// them run.
+#include "loop/dependence.h"
 
 #include "arith/iter_map.h"
-#include "ir/structural.h"
-#include "loop/dependence.h"
+#include "arith/linear_form.h"
+#include "ir/effects.h"
 #include "loop/passes/context.h"
-#include "loop/radix.h"
 #include "loop/reduction.h"
-#include "loop/regions.h"
 
 #include <algorithm>
 
@@ -22,19 +22,30 @@ bool touches(const Array<BufferRegion>& regions, const Var& data) {
       regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
 }
 
-/// The single elements that the block writes: of its store, or as declared.
-Array<Expr> elementIndices(const BlockNode& block, const BufferRegion& written) {
+IterRanges rangesOf(const std::vector<For>& loops) {
+  IterRanges out;
+  for (const For& l : loops) out.emplace_back(l->var, range(l->min, l->extent));
+  return out;
+}
+
+/// The elements that the block writes: of its store, or as declared. A tile is an index in a range of its own, which
+/// is added to `axes`.
+Array<Expr> elementIndices(const BlockNode& block, const BufferRegion& written, IterRanges& axes) {
   if (auto* s = block.body.as<StoreNode>()) return s->indices;
   Array<Expr> out;
-  for (const Range& r : written->region)
+  for (const Range& r : written->region) {
     if (isConst(r->extent, 1)) out.push_back(r->min);
+    if (asConst(r->extent).value_or(0) < 2) continue;
+    axes.emplace_back(var("t", r->min->dtype), range(constant(r->min->dtype, 0), r->extent));
+    out.push_back(r->min + axes.back().first);
+  }
   return out;
 }
 
 /// Every spatial axis of several values indexes the region alone, or all of them together one to one.
 bool ownsElements(const BlockNode& block, const BufferRegion& written) {
-  Array<Expr> indices = elementIndices(block, written);
   IterRanges axes;
+  Array<Expr> indices = elementIndices(block, written, axes);
   bool plain = true;
   for (const IterVar& iv : block.iters) {
     if (iv->type != IterType::kSpatial || isConst(iv->domain->extent, 1)) continue;
@@ -46,19 +57,9 @@ bool ownsElements(const BlockNode& block, const BufferRegion& written) {
   return detectIterMap(indices, axes, nullptr, analyzer, IterMapLevel::kInjective).has_value();
 }
 
-/// The values, as functions of the loops, are one to one: sums of different variables, each of which is, or
-/// by the general machinery.
+/// The values, as functions of the loops, are one to one.
 bool oneToOne(const Array<Expr>& values, const std::vector<For>& loops, Analyzer& analyzer) {
-  std::vector<PlainTerm> terms;
-  int64_t offset = 0;
-  if (std::ranges::all_of(values.raw(), [&](const NodeRef& v) {
-        return plainTerms(cast<ExprNode>(v), 1, terms, offset) && mixedRadix(cast<ExprNode>(v), loops, true);
-      }))
-    return true;
-  IterRanges ranges;
-  for (const For& l : loops)
-    if (!isConst(l->extent, 1)) ranges.emplace_back(l->var, range(l->min, l->extent));
-  return detectIterMap(values, ranges, nullptr, analyzer, IterMapLevel::kInjective).has_value();
+  return detectIterMap(values, rangesOf(loops), nullptr, analyzer, IterMapLevel::kInjective).has_value();
 }
 
 bool usesLoops(const NodeRef& e, const std::vector<For>& loops) {
@@ -99,7 +100,8 @@ Status checkReadsOwnElement(const BlockNode& block) {
 } // namespace
 
 bool hasOrderedEffect(const BlockNode& block) {
-  return effectOf(block.body) > Effect::kReads || (block.init && effectOf(block.init) > Effect::kReads);
+  return undescribedEffectOf(block.body) > Effect::kReads ||
+         (block.init && undescribedEffectOf(block.init) > Effect::kReads);
 }
 
 Status checkAnyOrder(const BlockNode& block) {
@@ -123,7 +125,31 @@ Status checkAnyOrder(const BlockNode& block) {
   return {};
 }
 
-Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest) {
+namespace {
+
+/// What decides how often the block runs, and where, reads nothing that the block writes.
+Status checkConditions(const BlockRealize& realize, const std::vector<For>& nest) {
+  for (const BufferRegion& w : realize->block->writes) {
+    auto reads = [&](const NodeRef& e) { return usesVar(e, w->buffer->data); };
+    if (reads(realize->predicate) || std::ranges::any_of(realize->values.raw(), reads) ||
+        std::ranges::any_of(nest, [&](const For& l) { return reads(l->min) || reads(l->extent); }))
+      return illegal(*realize->block, "reads its output in its condition, or to know how often it runs");
+  }
+  return {};
+}
+
+/// No step of the loops gives less than the first one.
+bool growsFromFirst(const Expr& value, const std::vector<For>& steps) {
+  auto form = arith::plainForm(value);
+  return form && std::ranges::all_of(form->terms, [&](const arith::Term& t) {
+           return t.coef > 0 || !usesLoops(t.atom, steps);
+         });
+}
+
+/// The loops of the nest that move spatial axes, and the first step of the others. No other step of the nest
+/// initialises; that one does when the nest is all of the reduction.
+Result<InitHoist> firstStep(const BlockRealize& realize, const std::vector<For>& nest, bool isWhole,
+                            Analyzer& analyzer) {
   const BlockNode& block = *realize->block;
   InitHoist out;
   std::vector<For> steps; // loops that the init does without
@@ -146,35 +172,52 @@ Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, cons
     if (!spatial) out.firstStep[l->var] = substitute(l->min, out.firstStep);
     (spatial ? out.loops : steps).push_back(l);
   }
-  for (const BufferRegion& w : block.writes) {
-    auto reads = [&](const NodeRef& e) { return usesVar(e, w->buffer->data); };
-    if (reads(realize->predicate) || std::ranges::any_of(realize->values.raw(), reads) ||
-        std::ranges::any_of(nest, [&](const For& l) { return reads(l->min) || reads(l->extent); }))
-      return illegal(block, "reads its output in its condition, or to know how often it runs");
-  }
-  Analyzer analyzer;
-  bindDims(f, analyzer);
-  Expr runs = boolImm(true); // no reduction is empty
   for (size_t i = 0; i < realize->values.size(); ++i) {
     const IterVar& iv = block.iters[i];
-    if (iv->type != IterType::kReduce) continue;
+    if (iv->type != IterType::kReduce || (!isWhole && growsFromFirst(realize->values[i], steps))) continue;
     if (!analyzer.proveEqual(substitute(realize->values[i], out.firstStep), iv->domain->min))
       return illegal(block, "does not provably begin with reduction axis " + iv->var->name +
                                 " at its start: its initialisation may run at another step, or not at all");
-    if (!asConst(iv->domain->extent))
-      runs = logicalAnd(runs, iv->domain->extent >= constant(iv->domain->extent->dtype, 1));
   }
   if (!oneToOne(reduceValues, steps, analyzer) || !oneToOne(spatialValues, out.loops, analyzer))
     return illegal(block, "may run its initialisation several times for one element");
+  return out;
+}
+
+} // namespace
+
+Status checkAnyOrder(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest) {
+  if (std::ranges::any_of(nest, [](const For& l) { return isConst(l->extent, 0); })) return {}; // nothing runs
+  BEVEL_CHECK(checkAnyOrder(*realize->block));
+  BEVEL_CHECK(checkConditions(realize, nest));
+  if (!realize->block->init) return {};
+  Analyzer analyzer;
+  bindDims(f, analyzer);
+  auto first = firstStep(realize, nest, false, analyzer);
+  if (!first) return fail(std::move(first.error()));
+  return {};
+}
+
+Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest) {
+  const BlockNode& block = *realize->block;
+  BEVEL_CHECK(checkConditions(realize, nest));
+  Analyzer analyzer;
+  bindDims(f, analyzer);
+  BEVEL_TRY(InitHoist out, firstStep(realize, nest, true, analyzer));
   for (const BufferRegion& w : block.writes)
     if (!ownsElements(block, w))
       return illegal(block, "may initialise an element of buffer " + w->buffer->name + " several times");
   BEVEL_CHECK(checkReadsOwnElement(block));
+  Expr runs = boolImm(true); // no reduction is empty
+  for (const IterVar& iv : block.iters)
+    if (iv->type == IterType::kReduce && !asConst(iv->domain->extent))
+      runs = logicalAnd(runs, iv->domain->extent >= constant(iv->domain->extent->dtype, 1));
   std::vector<Expr> conditions;
   auto assumed = analyzer.assume(runs);
   for (const Expr& c : conjuncts(realize->predicate)) {
     Expr first = substitute(c, out.firstStep);
-    if (usesLoops(c, steps) && analyzer.prove(first)) continue;
+    bool moves = usesAnyVar(c, [&](const VarNode* v) { return out.firstStep.contains(Var(v)); });
+    if (moves && analyzer.prove(first)) continue;
     conditions.push_back(first);
   }
   out.predicate = conjunction(conditions);
@@ -202,10 +245,8 @@ Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::st
   made->annotations = block.annotations;
   for (const BufferRegion& w : block.writes) made->writes.push_back(substitute(w, axes));
   made->origin = block.origin;
-  bool reads = false;
-  walk(made->body, [&](const NodeRef& n) { return reads |= n.is<LoadNode>() || n.is<CallNode>(), !reads; });
   auto inner =
-      make<BlockRealizeNode>(values, hoist.predicate, reads ? withDetectedAccess(Block(made)) : Block(made));
+      make<BlockRealizeNode>(values, hoist.predicate, readsMemory(made->body) ? withDetectedAccess(Block(made)) : Block(made));
   inner->origin = realize->origin;
   Stmt nest = BlockRealize(inner);
   for (size_t i = hoist.loops.size(); i-- > 0;) {
@@ -216,6 +257,39 @@ Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::st
     nest = Stmt(copy);
   }
   return substitute(nest, loops);
+}
+
+namespace {
+
+/// value >= bound, through minima and rounding up to a multiple (`(n + 31) // 32 * 32 >= n`).
+bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
+  if (analyzer.proveLessEqual(bound, value)) return true;
+  auto* b = value.as<BinaryNode>();
+  if (!b) return false;
+  if (b->op == BinaryOp::kMin) return reaches(b->a, bound, analyzer) && reaches(b->b, bound, analyzer);
+  if (b->op == BinaryOp::kMax) return reaches(b->a, bound, analyzer) || reaches(b->b, bound, analyzer);
+  auto* quotient = b->op == BinaryOp::kMul ? b->a.as<BinaryNode>() : nullptr;
+  auto factor = b->op == BinaryOp::kMul ? asConst(b->b) : std::nullopt;
+  if (!quotient || quotient->op != BinaryOp::kFloorDiv || !factor || *factor <= 0 ||
+      asConst(quotient->b) != factor)
+    return false;
+  return analyzer.proveLessEqual(bound + (*factor - 1), quotient->a);
+}
+
+} // namespace
+
+bool covers(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
+  const Block& block = realize->block;
+  auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer,
+                           IterMapLevel::kSurjective);
+  if (!map) return false;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const Range& dom = block->iters[i]->domain;
+    if (!analyzer.proveEqual(map->indices[i].base, dom->min) ||
+        !reaches(map->extents[i], dom->extent, analyzer))
+      return false;
+  }
+  return true;
 }
 
 } // namespace bevel

@@ -1,11 +1,12 @@
-// See the header. Every read is compared with the writes before it in program order. A write counts only for
+// Whether a buffer holds nothing that one iteration of a loop leaves for another: then it may be allocated inside the
+// loop, and the loop may be parallel in spite of it. Every read is compared with the writes before it in program order. A write counts only for
 // what it surely does before the read, in the same iteration of the loops around both:
 //
 //   for ii in 16: if io*16 + ii < n: S[ii] = …     [0, min(16, n - io*16)): the condition bounds the index
 //   if k == 0: S[0] = …                            S[0] for every k: the first iteration of a loop around both
 //   if A[i] > 0: S[0] = …                          nothing, unless A stays and the read has the condition too
 //   for k in K: S[k // 2 * 2] = …                  nothing: the box around it has holes
-#include "loop/privacy.h"
+#include "loop/dependence.h"
 
 #include "arith/iter_map.h"
 #include "ir/structural.h"

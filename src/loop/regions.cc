@@ -4,8 +4,9 @@
 #include "arith/dims.h"
 #include "arith/int_set.h"
 #include "arith/linear.h"
+#include "ir/effects.h"
 #include "ir/structural.h"
-#include "loop/instance_order.h"
+#include "loop/dependence.h"
 
 #include <algorithm>
 
@@ -322,9 +323,8 @@ void bindDims(const PrimFunc& f, Analyzer& analyzer) {
 }
 
 bool changesCondition(const NodeRef& body, const Expr& condition) {
-  bool reads = false, changes = false;
-  walk(condition, [&](const NodeRef& n) { return !(reads |= n.is<LoadNode>() || n.is<CallNode>()); });
-  if (!reads) return false;
+  if (!readsMemory(condition)) return false;
+  bool changes = false;
   walk(body, [&](const NodeRef& n) {
     if (const auto* s = n.as<StoreNode>()) changes |= usesVar(condition, s->buffer->data);
     const auto* c = n.as<CallNode>();

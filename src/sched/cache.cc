@@ -1,7 +1,7 @@
 #include "sched/cache.h"
 
 #include "ir/structural.h"
-#include "loop/instance_order.h"
+#include "loop/dependence.h"
 #include "sched/loop_kind.h"
 
 #include <algorithm>

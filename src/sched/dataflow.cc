@@ -1,25 +1,13 @@
 #include "sched/dataflow.h"
 
-#include "arith/iter_map.h"
 #include "arith/linear.h"
 #include "ir/structural.h"
-#include "loop/instance_order.h"
-#include "loop/radix.h"
+#include "loop/dependence.h"
 #include "loop/regions.h"
 
 #include <algorithm>
 
 namespace bevel {
-
-namespace {
-
-std::vector<VarRange> rangesOf(const std::vector<For>& loops) {
-  std::vector<VarRange> out;
-  for (const For& l : loops) out.emplace_back(l->var, range(l->min, l->extent));
-  return out;
-}
-
-} // namespace
 
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer) {
   BufferRegion result;
@@ -155,81 +143,8 @@ Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool prese
   return body;
 }
 
-namespace {
-
-/// value >= bound, through minima and rounding up to a multiple (`(n + 31) // 32 * 32 >= n`).
-bool reaches(const Expr& value, const Expr& bound, Analyzer& analyzer) {
-  if (analyzer.proveLessEqual(bound, value)) return true;
-  auto* b = value.as<BinaryNode>();
-  if (!b) return false;
-  if (b->op == BinaryOp::kMin) return reaches(b->a, bound, analyzer) && reaches(b->b, bound, analyzer);
-  if (b->op == BinaryOp::kMax) return reaches(b->a, bound, analyzer) || reaches(b->b, bound, analyzer);
-  auto* quotient = b->op == BinaryOp::kMul ? b->a.as<BinaryNode>() : nullptr;
-  auto factor = b->op == BinaryOp::kMul ? asConst(b->b) : std::nullopt;
-  if (!quotient || quotient->op != BinaryOp::kFloorDiv || !factor || *factor <= 0 ||
-      asConst(quotient->b) != factor)
-    return false;
-  return analyzer.proveLessEqual(bound + (*factor - 1), quotient->a);
-}
-
-} // namespace
-
-namespace {
-
-/// Axes bound by dense mixed-radix sums of loops, kept inside their domains by conditions `value < extent`
-/// and no others.
-bool coversPlainly(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
-  const Block& block = realize->block;
-  std::vector<PlainTerm> all;
-  std::vector<Expr> totals;
-  int64_t offset = 0;
-  for (size_t i = 0; i < block->iters.size(); ++i) {
-    const Range& dom = block->iters[i]->domain;
-    auto radix = mixedRadix(realize->values[i], loops);
-    if (!radix || !radix->dense || radix->offset != 0 || !isConst(dom->min, 0) ||
-        !plainTerms(realize->values[i], 1, all, offset))
-      return false;
-    totals.push_back(radix->total);
-  }
-  std::vector<bool> clipped(totals.size(), false);
-  for (const Expr& c : conjuncts(realize->predicate)) {
-    auto* b = c.as<BinaryNode>();
-    bool own = false;
-    for (size_t i = 0; b && b->op == BinaryOp::kLt && i < totals.size(); ++i)
-      if (same(b->b, block->iters[i]->domain->extent) && same(b->a, realize->values[i]))
-        own = clipped[i] = true;
-    if (!own) return false;
-  }
-  for (size_t i = 0; i < totals.size(); ++i)
-    if (!same(totals[i], block->iters[i]->domain->extent) &&
-        !(clipped[i] && reaches(totals[i], block->iters[i]->domain->extent, analyzer)))
-      return false;
-  return true;
-}
-
-} // namespace
-
-bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer) {
-  if (coversPlainly(realize, loops, analyzer)) return true;
-  const Block& block = realize->block;
-  auto map = detectIterMap(realize->values, rangesOf(loops), realize->predicate, analyzer,
-                           IterMapLevel::kSurjective);
-  if (!map) return false;
-  for (size_t i = 0; i < block->iters.size(); ++i) {
-    const Range& dom = block->iters[i]->domain;
-    if (!analyzer.proveEqual(map->indices[i].base, dom->min) ||
-        !reaches(map->extents[i], dom->extent, analyzer))
-      return false;
-  }
-  return true;
-}
-
-bool coversDomain(const ScopeBlock& block, Analyzer& analyzer) {
-  return coversDomain(block.realize, block.loops, analyzer);
-}
-
 Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer) {
-  if (coversDomain(block, analyzer)) return {};
+  if (covers(block.realize, block.loops, analyzer)) return {};
   return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
 }
 

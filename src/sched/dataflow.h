@@ -34,10 +34,7 @@ std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferReg
 Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool preserveUnit);
 
 /// True when the executed instances of the block provably are all values of its axes.
-bool coversDomain(const ScopeBlock& block, Analyzer& analyzer);
 Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer);
-/// The same for one block and the loops around it in its scope, with outer loops as symbols.
-bool coversDomain(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer);
 
 /// `axis * scale + offset` in one axis.
 struct AxisIndex {

@@ -1,7 +1,7 @@
 #include "sched/inline.h"
 
+#include "ir/effects.h"
 #include "ir/structural.h"
-#include "loop/dependence.h"
 #include "loop/regions.h"
 
 #include <algorithm>

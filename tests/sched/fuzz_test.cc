@@ -1,5 +1,6 @@
 // Random programs under random traces: the results must not change by a bit. A failing trace is shrunk before
 // it is shown. BEVEL_FUZZ=n runs n programs instead of the default number.
+#include "arith/iter_map.h"
 #include "tests/sched/random_program.h"
 
 namespace bevel::testing {
@@ -28,6 +29,7 @@ Trace shrink(const PrimFunc& f, Trace trace) {
 
 TEST(Fuzz, RandomTracesKeepResults) {
   std::vector<uint64_t> seeds = fuzzSeeds(150);
+  compareQuickAnswers = true;
   size_t applied = 0;
   for (uint64_t seed : seeds) {
     PrimFunc f = RandomProgram(hashMix(seed + 1)).make();

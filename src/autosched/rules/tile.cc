@@ -15,7 +15,7 @@
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
-#include "loop/instance_order.h"
+#include "loop/dependence.h"
 
 #include <algorithm>
 

@@ -7,11 +7,11 @@
 //                C[vi] += A[vi, vk]
 //
 // The init moves before the outermost reduction loop when the loops from there down to the block form a nest
-// with nothing else in it whose first step provably is the one that initialises (instance_order.h). Its
+// with nothing else in it whose first step provably is the one that initialises (dependence.h). Its
 // predicate is the block's at that step. An empty reduction then gives the init's value. Otherwise the block
 // runs its init under "all reduction axes at their start".
 #include "loop/block_scope.h"
-#include "loop/instance_order.h"
+#include "loop/dependence.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 

@@ -13,7 +13,7 @@
 // one buffer a lane.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
-#include "loop/privacy.h"
+#include "loop/dependence.h"
 
 #include <algorithm>
 

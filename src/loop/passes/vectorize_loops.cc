@@ -9,6 +9,7 @@
 // place; so does the loop as a whole when its statements hand values on through an element that all lanes
 // share. Loops longer than 64 are cut into vectors of the largest of 64, 32, 16, 8 that divides them; loops
 // of unknown length run serially.
+#include "ir/effects.h"
 #include "loop/passes/passes.h"
 #include "loop/passes/vectorizer.h"
 
@@ -56,12 +57,6 @@ private:
     visit(s.value, conditional, data);
     bool shared = std::none_of(s.indices.begin(), s.indices.end(), [&](const Expr& i) { return varies(i); });
     if (shared && (conditional || varies(s.value) || readsMemory(s.value))) stored_.insert(data);
-  }
-
-  static bool readsMemory(const Expr& e) {
-    bool reads = false;
-    walk(e, [&](const NodeRef& n) { return !(reads |= n.is<LoadNode>()); });
-    return reads;
   }
 
   std::unordered_set<const Object*> own_; // variables whose value may differ by lane

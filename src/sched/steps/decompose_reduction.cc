@@ -1,7 +1,6 @@
 #include "ir/structural.h"
-#include "loop/instance_order.h"
+#include "loop/dependence.h"
 #include "sched/dataflow.h"
-#include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
@@ -56,9 +55,6 @@ struct DecomposePlan {
 /// stands after the reduction may, and then not elements that other iterations of a loop of the init write.
 static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, const InitHoist& init) {
   const ScopeBlock& block = info.blocks[size_t(self)];
-  std::vector<ScopeBlock> under;
-  for (const ScopeBlock& b : info.blocks)
-    if (isUnder(b, loop)) under.push_back(b);
   for (int i = 0; i < int(info.blocks.size()); ++i) {
     const ScopeBlock& b = info.blocks[size_t(i)];
     if (i == self || !isUnder(b, loop)) continue;
@@ -69,7 +65,7 @@ static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, 
         return illegal("block " + b.name() + " under loop " + loop->name +
                        " uses the output before the reduction");
       for (const For& l : init.loops)
-        if (isUnder(b, l->var) && !staysApart(under, data, l))
+        if (isUnder(b, l->var) && !touchesApart({l, {}}, data))
           return illegal("block " + b.name() + " may use elements of buffer " + w->buffer->name +
                          " that later iterations of " + quoted(l) + " initialise");
     }

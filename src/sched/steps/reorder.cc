@@ -1,5 +1,4 @@
 #include "ir/structural.h"
-#include "loop/dependence.h"
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
@@ -90,20 +89,21 @@ static Status checkRanges(const ReorderPlan& plan) {
 }
 
 /// Every loop that moves inside another one must allow its iterations in any order.
-static Status checkCrossings(const ReorderPlan& plan) {
+static Status checkCrossings(const PrimFunc& f, const ReorderPlan& plan) {
   const Stmt& inside = plan.before.back()->body;
   if (auto* realize = inside.as<BlockRealizeNode>();
-      realize && keepsResultsInAnyOrder(BlockRealize(realize), plan.before))
+      realize && checkAnyOrder(f, BlockRealize(realize), plan.before))
     return {};
   std::vector<size_t> position(plan.order.size());
   for (size_t k = 0; k < plan.order.size(); ++k) position[plan.order[k]] = k;
-  auto enclosing = enclosingRanges(plan.path);
+  LoopSite site = siteOf(plan.path);
   for (size_t i = 0; i < plan.before.size(); ++i) {
     const For& loop = plan.before[i];
     bool moves = false;
     for (size_t j = i + 1; j < plan.before.size(); ++j) moves |= position[i] > position[j];
-    if (moves) BEVEL_CHECK(checkReorderable(loop, enclosing));
-    enclosing.emplace_back(loop->var, range(loop->min, loop->extent));
+    site.loop = loop;
+    if (moves) BEVEL_CHECK(checkIndependent(site, true));
+    site.around.push_back(loop);
   }
   return {};
 }
@@ -141,7 +141,7 @@ static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
   }
   BEVEL_CHECK(checkRanges(plan));
   BEVEL_CHECK(checkKinds(plan));
-  BEVEL_CHECK(checkCrossings(plan));
+  BEVEL_CHECK(checkCrossings(sch.func(), plan));
   return plan;
 }
 

@@ -1,7 +1,6 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/structural.h"
-#include "loop/radix.h"
 #include "sched/move.h"
 #include "sched/steps/step_impl.h"
 
@@ -101,7 +100,6 @@ static bool isDense(const Context& c, const Var& data, size_t dim) {
       auto loop = std::ranges::find_if(writer.loops, [&](const For& l) { return l->var == c.loop->var; });
       if (loop == writer.loops.end()) continue;
       std::vector<For> inside(loop + 1, writer.loops.end());
-      if (auto radix = mixedRadix(value, inside, true); radix && radix->dense) continue;
       IterRanges inner;
       for (const For& l : inside)
         if (usesVar(value, l->var)) inner.emplace_back(l->var, range(l->min, l->extent));

@@ -1,0 +1,57 @@
+#include "ir/effects.h"
+
+#include "ir/build.h"
+#include "ir/structural.h"
+
+#include <algorithm>
+
+namespace bevel {
+
+bool readsMemory(const NodeRef& node) {
+  if (node.is<VarNode>() || node.is<IntImmNode>()) return false;
+  bool found = false;
+  walk(node, [&](const NodeRef& n) {
+    const auto* call = n.as<CallNode>();
+    found |= n.is<LoadNode>() || (call && intrinInfo(call->op).effect != Effect::kPure);
+    return !found;
+  });
+  return found;
+}
+
+Effect effectOf(const NodeRef& node) {
+  Effect worst = Effect::kPure;
+  walk(node, [&](const NodeRef& n) {
+    if (const auto* c = n.as<CallNode>()) worst = std::max(worst, intrinInfo(c->op).effect);
+    return true;
+  });
+  return worst;
+}
+
+bool isDescribed(const CallNode& call) {
+  if (call.op != Intrin::kCallExtern) return false;
+  bool writes = false;
+  for (const NodeRef& arg : call.args) {
+    const auto* pointer = arg.as<CallNode>();
+    if (pointer && pointer->op == Intrin::kAccessPtr) {
+      writes |= (asConst(pointer->arg(4)).value_or(3) & 2) != 0;
+      continue;
+    }
+    const auto* value = arg.as<ExprNode>();
+    bool plain = arg.is<StringImmNode>() || (value && !value->dtype.isHandle() && effectOf(arg) == Effect::kPure);
+    if (!plain) return false;
+  }
+  return writes;
+}
+
+Effect undescribedEffectOf(const NodeRef& node) {
+  Effect worst = Effect::kPure;
+  walk(node, [&](const NodeRef& n) {
+    const auto* c = n.as<CallNode>();
+    bool told = c && (isDescribed(*c) || c->op == Intrin::kAccessPtr);
+    if (c && !told) worst = std::max(worst, intrinInfo(c->op).effect);
+    return true;
+  });
+  return worst;
+}
+
+} // namespace bevel
