@@ -37,7 +37,8 @@ bool isDescribed(const CallNode& call) {
       continue;
     }
     const auto* value = arg.as<ExprNode>();
-    bool plain = arg.is<StringImmNode>() || (value && !value->dtype.isHandle() && effectOf(arg) == Effect::kPure);
+    bool plain =
+        arg.is<StringImmNode>() || (value && !value->dtype.isHandle() && effectOf(arg) == Effect::kPure);
     if (!plain) return false;
   }
   return writes;

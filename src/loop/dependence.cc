@@ -96,7 +96,8 @@ public:
       if (!a.access.buffer) return illegal("has an effect that regions do not describe", a.access.node);
       if (!a.access.write || inside.contains(a.access.buffer->data)) continue;
       for (const Accessed& b : accesses_)
-        if (b.access.buffer && b.access.buffer->sameAs(*a.access.buffer) && !sameReduction(a.access, b.access))
+        if (b.access.buffer && b.access.buffer->sameAs(*a.access.buffer) &&
+            !sameReduction(a.access, b.access))
           BEVEL_CHECK(checkPair(a, b));
     }
     return {};
@@ -105,10 +106,12 @@ public:
   bool touchesApart(const Var& data) {
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return true;
     collect();
-    std::erase_if(accesses_, [&](const Accessed& a) { return a.access.buffer && a.access.buffer->data != data; });
+    std::erase_if(accesses_,
+                  [&](const Accessed& a) { return a.access.buffer && a.access.buffer->data != data; });
     return std::ranges::all_of(accesses_, [&](const Accessed& a) {
-      return a.access.buffer &&
-             std::ranges::all_of(accesses_, [&](const Accessed& b) { return b.access.buffer && apart(a, b); });
+      return a.access.buffer && std::ranges::all_of(accesses_, [&](const Accessed& b) {
+               return b.access.buffer && apart(a, b);
+             });
     });
   }
 

@@ -187,7 +187,8 @@ Result<InitHoist> firstStep(const BlockRealize& realize, const std::vector<For>&
 } // namespace
 
 Status checkAnyOrder(const PrimFunc& f, const BlockRealize& realize, const std::vector<For>& nest) {
-  if (std::ranges::any_of(nest, [](const For& l) { return isConst(l->extent, 0); })) return {}; // nothing runs
+  if (std::ranges::any_of(nest, [](const For& l) { return isConst(l->extent, 0); }))
+    return {}; // nothing runs
   BEVEL_CHECK(checkAnyOrder(*realize->block));
   BEVEL_CHECK(checkConditions(realize, nest));
   if (!realize->block->init) return {};
@@ -245,8 +246,8 @@ Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::st
   made->annotations = block.annotations;
   for (const BufferRegion& w : block.writes) made->writes.push_back(substitute(w, axes));
   made->origin = block.origin;
-  auto inner =
-      make<BlockRealizeNode>(values, hoist.predicate, readsMemory(made->body) ? withDetectedAccess(Block(made)) : Block(made));
+  auto inner = make<BlockRealizeNode>(
+      values, hoist.predicate, readsMemory(made->body) ? withDetectedAccess(Block(made)) : Block(made));
   inner->origin = realize->origin;
   Stmt nest = BlockRealize(inner);
   for (size_t i = hoist.loops.size(); i-- > 0;) {

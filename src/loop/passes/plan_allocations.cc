@@ -11,9 +11,9 @@
 // (isPrivateToIteration): so it stays outside of every reduction loop of what it accumulates, and outside of
 // a loop that reads what an earlier iteration wrote. It does not enter vectorised loops, where it would be
 // one buffer a lane.
+#include "loop/dependence.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
-#include "loop/dependence.h"
 
 #include <algorithm>
 
