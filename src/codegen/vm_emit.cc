@@ -243,19 +243,32 @@ Status VmFunction::emitBinding(const VarBinding& b) {
   return {};
 }
 
+// What the branch binds is unknown behind it: a register that only one branch sets holds nothing in the other.
+Status VmFunction::emitBranch(const SeqExpr& branch, uint32_t result) {
+  size_t dims = slots_.numBound();
+  BEVEL_CHECK(emitSeq(branch));
+  BEVEL_TRY(ImageArg value, arg(branch->body));
+  out_.packed("vm.move", {value}, result);
+  slots_.unbind(dims);
+  for (const BindingBlock& block : branch->blocks)
+    for (const NodeRef& b : block->bindings) {
+      const auto* m = b.as<MatchCastNode>();
+      const GraphVar& v = m ? m->var : b.as<VarBindingNode>()->var;
+      values_.erase(v);
+      tuples_.erase(v);
+    }
+  return {};
+}
+
 Status VmFunction::emitIf(const GraphVar& var, const GraphIf& e) {
   BEVEL_TRY(uint32_t condition, inRegister(e->condition));
   uint32_t result = out_.newRegister();
   auto otherwise = out_.newLabel(), end = out_.newLabel();
   out_.branchUnless(condition, otherwise);
-  BEVEL_CHECK(emitSeq(e->thenBranch));
-  BEVEL_TRY(ImageArg first, arg(e->thenBranch->body));
-  out_.packed("vm.move", {first}, result);
+  BEVEL_CHECK(emitBranch(e->thenBranch, result));
   out_.jump(end);
   out_.bind(otherwise);
-  BEVEL_CHECK(emitSeq(e->elseBranch));
-  BEVEL_TRY(ImageArg second, arg(e->elseBranch->body));
-  out_.packed("vm.move", {second}, result);
+  BEVEL_CHECK(emitBranch(e->elseBranch, result));
   out_.bind(end);
   values_[var] = image::reg(result);
   return {};

@@ -46,6 +46,7 @@ private:
   Status emitSeq(const SeqExpr& seq);
   Status emitBinding(const VarBinding& b);
   Status emitMatchCast(const MatchCast& m);
+  Status emitBranch(const SeqExpr& branch, uint32_t result);
   Status emitIf(const GraphVar& var, const GraphIf& e);
   Status endPoint();
   Status matchTensor(const ImageArg& value, const ImageArg& what, const TensorTypeNode& t, bool late);

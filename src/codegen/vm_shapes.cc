@@ -12,8 +12,7 @@ namespace bevel {
 void ShapeSlots::replay() {
   replaying_ = true;
   nextReserved_ = now_ = 0;
-  slots_.clear();
-  boundAt_.clear();
+  unbind(0);
 }
 
 uint32_t ShapeSlots::reserve(uint32_t count) {
@@ -27,6 +26,14 @@ uint32_t ShapeSlots::reserve(uint32_t count) {
 void ShapeSlots::bind(const Var& dim, uint32_t slot) {
   slots_[dim] = slot;
   boundAt_[dim] = now_;
+  order_.push_back(dim);
+}
+
+void ShapeSlots::unbind(size_t count) {
+  for (; order_.size() > count; order_.pop_back()) {
+    slots_.erase(order_.back());
+    boundAt_.erase(order_.back());
+  }
 }
 
 const std::vector<ShapeSlots::Computed>& ShapeSlots::point() {
@@ -42,20 +49,21 @@ Result<ImageArg> ShapeSlots::value(const Expr& e) {
       return fail(ErrorCode::kInternal, fmt::format("dimension '{}' is used before it is known", v->name));
     return image::slot(it->second);
   }
-  if (auto it = computed_.find(e); it != computed_.end()) return image::slot(it->second);
-  Analyzer analyzer;
-  Expr simple = analyzer.simplify(castTo(kInt64, e));
-  if (asConst(simple) || simple.is<VarNode>()) return value(simple);
   size_t at = 0;
-  for (const NodeRef& v : freeVars(simple)) {
+  for (const NodeRef& v : freeVars(e)) {
     auto it = v.is<VarNode>() ? boundAt_.find(cast<VarNode>(v)) : boundAt_.end();
     if (it == boundAt_.end())
       return fail(ErrorCode::kInternal, "a shape uses a dimension before it is known");
     at = std::max(at, it->second);
   }
+  std::map<size_t, uint32_t>& known = computed_[e];
+  if (auto it = known.find(at); it != known.end()) return image::slot(it->second);
+  Analyzer analyzer;
+  Expr simple = analyzer.simplify(castTo(kInt64, e));
+  if (asConst(simple) || simple.is<VarNode>()) return value(simple);
   if (replaying_) return fail(ErrorCode::kInternal, "a shape was not planned");
   uint32_t slot = next_++;
-  computed_.emplace(e, slot);
+  known[at] = slot;
   points_[at].push_back({simple, slot});
   return image::slot(slot);
 }

@@ -6,6 +6,7 @@
 #include "ir/graph.h"
 #include "ir/structural.h"
 
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,9 @@ public:
   /// The dimension lies in the slot, from the point to come on.
   void bind(const Var& dim, uint32_t slot);
   bool isBound(const Var& dim) const { return slots_.count(dim) > 0; }
+  /// Dimensions bound so far; unbind() forgets those after the first `count`, where the branch ends that binds them.
+  size_t numBound() const { return order_.size(); }
+  void unbind(size_t count);
   /// Ends the bindings of a point; what is to be computed there (known on replay only).
   const std::vector<Computed>& point();
   /// The value as an argument of an instruction: a number or a slot. Fails when a dimension is not bound.
@@ -48,7 +52,9 @@ private:
   size_t nextReserved_ = 0, now_ = 0;
   std::unordered_map<Var, uint32_t, RefHash> slots_;
   std::unordered_map<Var, size_t, RefHash> boundAt_;
-  std::unordered_map<NodeRef, uint32_t, StructuralHasher, StructuralEq> computed_;
+  std::vector<Var> order_; // what is bound, in this order
+  /// Slot of an expression by the point that computes it: two branches may bind the same dimension.
+  std::unordered_map<NodeRef, std::map<size_t, uint32_t>, StructuralHasher, StructuralEq> computed_;
   std::vector<std::vector<Computed>> points_;
 };
 

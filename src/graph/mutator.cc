@@ -75,6 +75,10 @@ GraphExpr ExprMutator::visitTupleGet(const TupleGet& e) {
   return tuple == e->tuple ? GraphExpr(e) : GraphExpr(make<const TupleGetNode>(tuple, e->index));
 }
 
+Status ExprMutator::visitBranch(const SeqExpr& branch, GraphExpr& result) {
+  return visitSeqBody(branch, result);
+}
+
 GraphExpr ExprMutator::visitIf(const GraphIf& e) {
   GraphExpr condition = visitExpr(e->condition);
   if (!condition) return nullptr;
@@ -82,7 +86,7 @@ GraphExpr ExprMutator::visitIf(const GraphIf& e) {
   for (int k = 0; k < 2; ++k) {
     builder.beginBranch();
     GraphExpr result;
-    if (auto ok = visitSeqBody(k == 0 ? e->thenBranch : e->elseBranch, result); !ok)
+    if (auto ok = visitBranch(k == 0 ? e->thenBranch : e->elseBranch, result); !ok)
       return fault(std::move(ok.error()));
     auto done = builder.endBranch(result);
     if (!done) return fault(std::move(done.error()));

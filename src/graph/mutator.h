@@ -32,6 +32,8 @@ protected:
   virtual GraphExpr visitVar(const GraphVar& v); // the variable's replacement
   virtual GraphExpr visitCall(const GraphCall& call);
   virtual GraphExpr visitIf(const GraphIf& e);
+  /// One branch of an If, inside its scope; what an override notes of its bindings must end with it.
+  virtual Status visitBranch(const SeqExpr& branch, GraphExpr& result);
   virtual GraphExpr visitTuple(const Tuple& e);
   virtual GraphExpr visitTupleGet(const TupleGet& e);
   virtual GraphExpr visitLeaf(const GraphExpr& e) { return e; }

@@ -247,6 +247,27 @@ TEST(Verify, GraphAssignments) {
   EXPECT_EQ(faultOf(noType), "variable 'z' has no type");
 }
 
+TEST(Verify, BranchesAreScopes) {
+  Type t = tensorType(kFloat32, {4});
+  GraphVar x = make<const GraphVarNode>("x", t), c = make<const GraphVarNode>("c", tensorType(kBool, {}));
+  GraphVar y = make<const GraphVarNode>("y", t), z = make<const GraphVarNode>("z", t);
+  NodeRef bind = make<const VarBindingNode>(
+      y, make<const GraphCallNode>(make<const OpRefNode>("add"), Array<GraphExpr>{x, x}));
+  auto sequence = [&](Array<NodeRef> bindings, const GraphExpr& result) {
+    Array<BindingBlock> blocks = {make<const BindingBlockNode>(bindings, false)};
+    return SeqExpr(make<const SeqExprNode>(blocks, result));
+  };
+  auto f = [&](const SeqExpr& thenBranch, const SeqExpr& elseBranch, const GraphExpr& result) {
+    NodeRef branch = make<const VarBindingNode>(z, make<const GraphIfNode>(c, thenBranch, elseBranch, t));
+    return make<const FunctionNode>(Array<GraphVar>{x, c}, sequence({branch}, result), t);
+  };
+  const char* outside = "variable 'y' is used outside the scope that binds it";
+  EXPECT_EQ(faultOf(f(sequence({bind}, y), sequence({}, x), z)), "");
+  EXPECT_EQ(faultOf(f(sequence({bind}, y), sequence({}, y), z)), outside);
+  EXPECT_EQ(faultOf(f(sequence({}, y), sequence({bind}, y), z)), outside);
+  EXPECT_EQ(faultOf(f(sequence({bind}, y), sequence({}, x), y)), outside);
+}
+
 TEST(Verify, ListsAllFaultsAndNamesTheFunction) {
   Buffer a = buffer("A", kFloat32, {intImm(8)});
   Stmt bad = store(a, intImm(1), {intImm(9)});

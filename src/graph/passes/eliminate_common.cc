@@ -81,11 +81,11 @@ protected:
     std::erase_if(seen_, [](const auto& entry) { return entry.second->dataflow; }); // they end with the block
     return s;
   }
-  GraphExpr visitIf(const GraphIf& e) override {
-    auto outer = seen_; // what a branch binds is not seen after it
-    GraphExpr out = ExprMutator::visitIf(e);
+  Status visitBranch(const SeqExpr& branch, GraphExpr& result) override {
+    auto outer = seen_; // what a branch binds is seen neither after it nor in the other branch
+    Status s = ExprMutator::visitBranch(branch, result);
     seen_ = std::move(outer);
-    return out;
+    return s;
   }
 
 private:
