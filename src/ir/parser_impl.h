@@ -136,7 +136,8 @@ private:
     Array<Buffer> allocs;
     Array<MatchBuffer> matches;
     Array<BufferRegion> reads, writes;
-    bool hasReads = false, hasWrites = false, oldSpelling = false, noRealize = false;
+    std::optional<Token> readsAt, writesAt;
+    bool oldSpelling = false, noRealize = false;
     Dict annotations;
     Stmt init;
   };
@@ -187,7 +188,7 @@ private:
   bool assertStatement();
   Stmt foldFrame(Frame& frame);
   Stmt finishBlock(BlockState& b, Stmt body, const Token& where);
-  void fillAccess(BlockNode& block, bool reads, bool writes); // parser_access.cc
+  Block withAccess(const BlockState& b, Block block, bool isRoot);
   template <class T> void add(Ref<T> stmt, const Token& where) {
     stmt->origin = originAt(where);
     if (frame_) frame_->stmts.push_back(Stmt(stmt));

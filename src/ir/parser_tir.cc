@@ -1,4 +1,5 @@
 // Statements and functions of tensor programs.
+#include "ir/access_hook.h"
 #include "ir/parser_impl.h"
 
 namespace bevel::detail {
@@ -457,6 +458,26 @@ bool Parser::blockStatement(const Token& where) {
   return true;
 }
 
+/// Regions that the text leaves out are found from the body; those it states must cover the body. The block that is
+/// all of a function declares nothing.
+Block Parser::withAccess(const BlockState& b, Block block, bool isRoot) {
+  if (!errors_.empty() || !accessHook.detect) return block;
+  auto bufferOf = [&](const Var& data) {
+    for (size_t i = scopes_.size(); i-- > 0;)
+      for (const auto& entry : scopes_[i])
+        if (auto* found = entry.second.as<BufferNode>(); found && found->data == data) return Buffer(found);
+    return Buffer();
+  };
+  if (!b.readsAt || !b.writesAt) block = accessHook.detect(block, !b.readsAt, !b.writesAt, bufferOf);
+  bool inWrites = false;
+  if (isRoot || !(b.readsAt || b.writesAt)) return block;
+  if (Status s = accessHook.check(block, inWrites); !s) {
+    const std::optional<Token>& at = inWrites ? b.writesAt : b.readsAt;
+    if (at) report(*at, s.error().message, s.error().notes.empty() ? "" : s.error().notes[0]);
+  }
+  return block;
+}
+
 Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
   auto block = make<BlockNode>(b.name);
   for (const IterVar& i : b.iters) block->iters.push_back(i);
@@ -464,11 +485,11 @@ Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
   block->reads = b.reads, block->writes = b.writes;
   block->annotations = b.annotations, block->init = b.init, block->body = std::move(body);
   block->origin = originAt(where);
-  if (errors_.empty()) fillAccess(*block, !b.hasReads, !b.hasWrites);
-  if (b.noRealize) return Stmt(block);
+  Block complete = withAccess(b, Block(block), frame_ && frame_->function && b.iters.empty());
+  if (b.noRealize) return complete;
   Array<Expr> values;
   for (const Expr& v : b.values) values.push_back(v);
-  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), Block(block)),
+  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), complete),
                 where);
 }
 

@@ -256,9 +256,9 @@ Value Parser::tWhere(Args& args) {
 Value Parser::regions(Args& args, bool reads) {
   BlockState* b = blockHere(args);
   if (!b) return Value();
-  bool& seen = reads ? b->hasReads : b->hasWrites;
+  std::optional<Token>& seen = reads ? b->readsAt : b->writesAt;
   if (seen) return failed(args.at, "the block has " + args.name + " twice");
-  seen = true;
+  seen = args.at;
   Array<BufferRegion>& out = reads ? b->reads : b->writes;
   args.taken = args.pos.size();
   for (size_t i = 0; i < args.pos.size(); ++i)

@@ -1,5 +1,6 @@
 // Reads and writes of statements and blocks as unions of regions: detection, and the check of declared ones.
 #include "arith/analyzer.h"
+#include "ir/access_hook.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "loop/passes/context.h"
@@ -122,10 +123,10 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
   return out;
 }
 
-Regions blockAccess(const Block& block) {
+Regions blockAccess(const Block& block, AccessOptions options) {
   Analyzer analyzer;
   bindAxes(*block, analyzer);
-  Regions found = accessedRegions(block, analyzer);
+  Regions found = accessedRegions(block, analyzer, options);
   if (!block->init) return found;
   // An update reads what it writes: implied by the init. Other elements of its output are not.
   Array<BufferRegion> reads;
@@ -137,33 +138,23 @@ Regions blockAccess(const Block& block) {
   return found;
 }
 
-Block withDetectedAccess(const Block& block, bool keepDeclared) {
-  if (keepDeclared && !block->reads.empty() && !block->writes.empty()) return block;
+Block withDetectedAccess(const Block& block) {
   Regions found = blockAccess(block);
   auto copy = mutableCopy(block);
-  if (!keepDeclared || block->reads.empty()) copy->reads = found.reads;
-  if (!keepDeclared || block->writes.empty()) copy->writes = found.writes;
+  copy->reads = found.reads;
+  copy->writes = found.writes;
   return copy;
 }
 
-namespace {
-NodeRef fillAccess(const NodeRef& root, bool keepDeclared) {
-  return rewrite(root, [&](const NodeRef& n) -> NodeRef {
-    return n.is<BlockNode>() ? NodeRef(withDetectedAccess(cast<BlockNode>(n), keepDeclared)) : n;
-  });
-}
-} // namespace
-
-Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared) {
-  return cast<StmtNode>(fillAccess(stmt, keepDeclared));
-}
-PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared) {
+PrimFunc withDetectedAccess(const PrimFunc& f) {
   auto copy = mutableCopy(f);
-  copy->body = withDetectedAccess(f->body, keepDeclared);
+  copy->body = cast<StmtNode>(rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
+    return n.is<BlockNode>() ? NodeRef(withDetectedAccess(cast<BlockNode>(n))) : n;
+  }));
   return copy;
 }
 
-Status checkBlockAccess(const Block& block) {
+Status checkBlockAccess(const Block& block, bool* inWrites) {
   Analyzer analyzer;
   bindAxes(*block, analyzer);
   Regions found = blockAccess(block);
@@ -188,7 +179,25 @@ Status checkBlockAccess(const Block& block) {
              conjunction(here)});
   }
   BEVEL_CHECK(checkCovered(block, block->reads, found.reads, reads, "read", analyzer));
+  if (inWrites) *inWrites = true;
   return checkCovered(block, block->writes, found.writes, writes, "write", analyzer);
 }
+
+namespace {
+
+Block detect(const Block& block, bool reads, bool writes, FunctionRef<Buffer(const Var&)> bufferOf) {
+  Regions found = blockAccess(block, {.bufferOf = &bufferOf});
+  auto copy = mutableCopy(block);
+  if (reads) copy->reads = found.reads;
+  if (writes) copy->writes = found.writes;
+  return copy;
+}
+
+[[maybe_unused]] const bool kHooked = [] {
+  accessHook = {detect, [](const Block& block, bool& inWrites) { return checkBlockAccess(block, &inWrites); }};
+  return true;
+}();
+
+} // namespace
 
 } // namespace bevel

@@ -55,6 +55,9 @@ Result<InitHoist> hoistInit(const PrimFunc& f, const BlockRealize& realize, cons
 Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::string& name,
               const std::string& loopSuffix);
 
+/// The block without its init: what it writes, it reads as soon as the init is elsewhere.
+Block withoutInit(const Block& block);
+
 /// The executed instances of the block provably are all values of its axes. `loops`: around it in its scope.
 bool covers(const BlockRealize& realize, const std::vector<For>& loops, Analyzer& analyzer);
 

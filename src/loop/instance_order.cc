@@ -260,6 +260,15 @@ Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::st
   return substitute(nest, loops);
 }
 
+Block withoutInit(const Block& block) {
+  auto out = mutableCopy(block);
+  out->init = nullptr;
+  out->reads = block->writes;
+  for (const BufferRegion& r : block->reads)
+    if (!touches(block->writes, r->buffer->data)) out->reads.push_back(r);
+  return out;
+}
+
 namespace {
 
 /// value >= bound, through minima and rounding up to a multiple (`(n + 31) // 32 * 32 >= n`).

@@ -55,10 +55,14 @@ public:
     case Kind::kBlock:
       return visitBlockBody(static_cast<const BlockNode&>(*node));
     case Kind::kAlloc:
+      know(static_cast<const AllocNode&>(*node).buffer);
       return visit(static_cast<const AllocNode&>(*node).body);
     case Kind::kDeclBuffer:
+      know(static_cast<const DeclBufferNode&>(*node).buffer);
       return visit(static_cast<const DeclBufferNode&>(*node).body);
     case Kind::kPrimFunc:
+      for (const Buffer& b : static_cast<const PrimFuncNode&>(*node).buffers)
+        if (b) know(b);
       return visit(static_cast<const PrimFuncNode&>(*node).body);
     case Kind::kBuffer:
     case Kind::kVar:
@@ -71,6 +75,7 @@ public:
   std::vector<BufferAccess> accesses;
 
 private:
+  void know(const Buffer& b) { buffers_.try_emplace(b->data, b); }
   void visitFor(const ForNode& loop) {
     visit(loop.min);
     visit(loop.extent);
@@ -135,15 +140,56 @@ private:
     }
     if (c->op == Intrin::kAccessPtr)
       visitAccessPtr(c);
-    else if (intrinInfo(c->op).effect != Effect::kPure && intrinInfo(c->op).effect != Effect::kReads)
+    else if (intrinInfo(c->op).effect > Effect::kReads && !isDescribed(*c))
       addOpaque(c);
   }
   void visitAccessPtr(const Call& c) {
-    auto it = c->args[1].is<VarNode>() ? buffers_.find(cast<VarNode>(c->args[1])) : buffers_.end();
-    if (it == buffers_.end()) return addOpaque(c);
+    Buffer buffer = c->args[1].is<VarNode>() ? bufferOf(cast<VarNode>(c->args[1])) : nullptr;
+    if (!buffer) return addOpaque(c);
     auto mask = asConst(c->arg(4)).value_or(3);
-    if (mask & 1) addRegion(it->second, fullRegion(it->second)->region, false, true, c);
-    if (mask & 2) addRegion(it->second, fullRegion(it->second)->region, true, true, c);
+    Array<Range> region = pointed(buffer, c->arg(2), c->arg(3));
+    if (mask & 1) addRegion(buffer, region, false, true, c);
+    if (mask & 2) addRegion(buffer, region, true, true, c);
+  }
+  Buffer bufferOf(const Var& data) const {
+    auto it = buffers_.find(data);
+    if (it != buffers_.end()) return it->second;
+    return options_.bufferOf ? (*options_.bufferOf)(data) : nullptr;
+  }
+  /// The elements from an offset of a buffer on: a box of whole rows, or of part of one. The whole buffer where that
+  /// is not proved.
+  Array<Range> pointed(const Buffer& b, Expr offset, const Expr& extent) {
+    Array<Range> whole = fullRegion(b)->region;
+    if (b->elemOffset) { // pointers count from the start of the memory
+      const auto* sum = offset.as<BinaryNode>();
+      bool added = sum && sum->op == BinaryOp::kAdd && same(sum->a, b->elemOffset);
+      if (!added && !same(offset, b->elemOffset)) return whole;
+      offset = added ? sum->b : constant(offset->dtype, 0);
+    }
+    if (!b->strides.empty() || whole.empty() || !extent->dtype.isInt()) return whole;
+    Analyzer analyzer;
+    for (const VarRange& l : loops_) analyzer.bind(l.first, l.second);
+    for (const IterVar& iv : axes_) analyzer.bind(iv->var, iv->domain);
+    auto divided = [&](const Expr& e, const Expr& row) -> Expr {
+      return isConst(analyzer.simplify(floormod(e, row)), 0) ? analyzer.simplify(floordiv(e, row)) : nullptr;
+    };
+    Expr row = constant(offset->dtype, 1); // elements in one step of dimension d
+    for (size_t d = whole.size(); d-- > 0; row = row * castTo(row->dtype, b->shape[d])) {
+      Expr first = divided(offset, row), count = divided(castTo(row->dtype, extent), row);
+      if (!first || !count) continue;
+      Expr size = castTo(row->dtype, b->shape[d]);
+      Expr place = d == 0 ? first : analyzer.simplify(floormod(first, size));
+      if (d > 0 && !analyzer.prove(place + count <= size)) continue;
+      Array<Range> out = whole;
+      out.set(d, range(place, count));
+      for (size_t o = d; o-- > 0;) {
+        first = analyzer.simplify(floordiv(first, castTo(row->dtype, b->shape[o + 1])));
+        Expr at = o == 0 ? first : analyzer.simplify(floormod(first, castTo(row->dtype, b->shape[o])));
+        out.set(o, range(at, constant(at->dtype, 1)));
+      }
+      return out;
+    }
+    return whole;
   }
   void addOpaque(const NodeRef& node) {
     BufferAccess a;
@@ -167,11 +213,18 @@ private:
     if (guarded) conditions_.pop_back();
   }
   void visitBlockBody(const BlockNode& b) {
-    for (const BufferRegion& r : b.reads) buffers_.try_emplace(r->buffer->data, r->buffer);
-    for (const BufferRegion& r : b.writes) buffers_.try_emplace(r->buffer->data, r->buffer);
-    for (const MatchBuffer& m : b.matches) views_[m->buffer->data] = m;
+    for (const BufferRegion& r : b.reads) know(r->buffer);
+    for (const BufferRegion& r : b.writes) know(r->buffer);
+    for (const MatchBuffer& m : b.matches) {
+      views_[m->buffer->data] = m;
+      know(m->buffer);
+    }
+    for (const Buffer& a : b.allocs) know(a);
+    size_t depth = axes_.size();
+    axes_.insert(axes_.end(), b.iters.begin(), b.iters.end());
     if (b.init) visit(b.init);
     visit(b.body);
+    axes_.resize(depth);
   }
 
   void add(const Buffer& buffer, const Array<Expr>& indices, bool write, const NodeRef& node) {
@@ -185,7 +238,7 @@ private:
       const BufferRegionNode& source = *view->second->source;
       return addRegion(source.buffer, throughView(source, *buffer, region), write, opaque, node);
     }
-    buffers_.try_emplace(buffer->data, buffer);
+    know(buffer);
     BufferAccess a;
     a.buffer = buffer;
     for (const Range& r : region) a.region.push_back(range(resolve(r->min), resolve(r->extent)));
@@ -208,11 +261,17 @@ private:
     }
     return out;
   }
-  Expr resolve(const Expr& e) const { return values_.empty() ? e : substitute(e, values_); }
+  Expr resolve(const Expr& e) const {
+    if (values_.empty() || e.is<IntImmNode>()) return e;
+    if (!e.is<VarNode>()) return substitute(e, values_);
+    auto it = values_.find(cast<VarNode>(e));
+    return it == values_.end() ? e : it->second;
+  }
 
   AccessOptions options_;
   std::vector<VarRange> loops_;
   std::vector<Expr> conditions_;
+  std::vector<IterVar> axes_; // of the blocks around that are looked into
   VarMap values_; // block axes and lets: values over loop variables
   std::unordered_map<Var, MatchBuffer, RefHash> views_;
   BufferMap buffers_; // seen so far, by data variable
@@ -421,6 +480,16 @@ BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer&
   return make<const BufferRegionNode>(a->buffer, std::move(out));
 }
 
+/// end <= limit, or the end is beyond the buffer, where nothing is accessed, and size <= limit.
+static bool endsWithin(const Expr& end, const Expr& limit, const Expr& size, Analyzer& analyzer) {
+  if (analyzer.prove(end <= limit)) return true;
+  auto within = [&](const Expr& condition, const Expr& least) {
+    auto scope = analyzer.assume(condition);
+    return analyzer.prove(least <= limit);
+  };
+  return end->dtype == size->dtype && within(end <= size, end) && within(size < end, size);
+}
+
 bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer& analyzer) {
   if (!same(outer->buffer, inner->buffer)) return false;
   for (size_t d = 0; d < outer->region.size(); ++d) {
@@ -428,7 +497,8 @@ bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer
     bool whole =
         isConst(o->min, 0) && same(o->extent, outer->buffer->shape[d]); // accesses lie inside their buffer
     if (whole || same(o, i)) continue;
-    if (!analyzer.prove(o->min <= i->min) || !analyzer.prove(i->min + i->extent <= o->min + o->extent))
+    if (!analyzer.prove(o->min <= i->min) ||
+        !endsWithin(i->min + i->extent, o->min + o->extent, outer->buffer->shape[d], analyzer))
       return false;
   }
   return true;

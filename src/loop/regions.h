@@ -6,6 +6,7 @@
 //       B[o*4 + i] += A[o*4 + i, j]               reads  B[o*4 : o*4+4]
 #pragma once
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "ir/graph.h"
 
@@ -45,6 +46,8 @@ struct AccessOptions {
   /// A nested block counts by its declared reads and writes; otherwise by what its body does. Blocks that
   /// declare nothing are always looked into.
   bool useDeclared = true;
+  /// The buffer of a data variable that nothing under the root declares, for pointers.
+  const FunctionRef<Buffer(const Var&)>* bufferOf = nullptr;
 };
 
 /// All accesses under a statement, block, or expression, in program order. Block axes are replaced by their
@@ -81,15 +84,13 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
 
 /// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or
 /// its parents allocate inside are left out, and so are reads of what a block with `init` updates.
-Regions blockAccess(const Block& block);
-/// The block with reads and writes filled from its body. With `keepDeclared`, a non-empty declared list
-/// stays.
-Block withDetectedAccess(const Block& block, bool keepDeclared = false);
-/// All blocks under the statement or function filled, innermost first.
-Stmt withDetectedAccess(const Stmt& stmt, bool keepDeclared = false);
-PrimFunc withDetectedAccess(const PrimFunc& f, bool keepDeclared = false);
+Regions blockAccess(const Block& block, AccessOptions options = {});
+/// The block with reads and writes filled from its body.
+Block withDetectedAccess(const Block& block);
+/// All blocks of the function filled, innermost first.
+PrimFunc withDetectedAccess(const PrimFunc& f);
 /// Fails when a declared region does not provably cover, or a declared list does not mention, what the body
-/// touches.
-Status checkBlockAccess(const Block& block);
+/// touches. `inWrites`: it is the list of writes.
+Status checkBlockAccess(const Block& block, bool* inWrites = nullptr);
 
 } // namespace bevel

@@ -46,10 +46,9 @@ private:
     std::vector<Expr> parts;
     for (const IterVar& v : block->iters)
       if (v->type == IterType::kReduce) parts.push_back(eq(v->var, v->domain->min));
-    auto copy = mutableCopy(block);
+    auto copy = mutableCopy(withoutInit(block));
     Stmt init = block->init;
     if (!parts.empty()) init = make<const IfNode>(conjunction(parts), init);
-    copy->init = nullptr;
     copy->body = seq({init, block->body});
     return copy;
   }
@@ -70,14 +69,12 @@ private:
     if (!movesReduction(*realize, top->var)) return nullptr;
     auto found = hoistInit(function_, realize, nest);
     if (!found) return nullptr;
-    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), withoutInit(nest, realize)});
+    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), updateNest(nest, realize)});
   }
 
-  static Stmt withoutInit(const std::vector<For>& nest, const BlockRealize& realize) {
-    auto block = mutableCopy(realize->block);
-    block->init = nullptr;
+  static Stmt updateNest(const std::vector<For>& nest, const BlockRealize& realize) {
     auto inner = mutableCopy(realize);
-    inner->block = block;
+    inner->block = withoutInit(realize->block);
     Stmt out = inner;
     for (size_t i = nest.size(); i-- > 0;) {
       auto loop = mutableCopy(nest[i]);

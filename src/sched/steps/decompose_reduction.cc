@@ -103,18 +103,6 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
   return plan;
 }
 
-/// What a block with init writes, it reads as soon as the init is elsewhere.
-static Array<BufferRegion> readsOfUpdate(const BlockNode& block) {
-  Array<BufferRegion> out = block.writes;
-  for (const BufferRegion& r : block.reads) {
-    bool own = std::ranges::any_of(block.writes.raw(), [&](const NodeRef& w) {
-      return w.as<BufferRegionNode>()->buffer->data == r->buffer->data;
-    });
-    if (!own) out.push_back(r);
-  }
-  return out;
-}
-
 static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
   const BlockRealize realize = realizeAt(plan.path);
   const Block block = realize->block;
@@ -123,11 +111,9 @@ static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
               updateName = freshBlockName(root, block->name + "_update");
   Stmt nest = initNest(realize, plan.init, initName, "_init");
 
-  auto update = mutableCopy(block);
+  auto update = mutableCopy(withoutInit(block));
   update->name = updateName;
-  update->init = nullptr;
   auto newRealize = mutableCopy(realize);
-  update->reads = readsOfUpdate(*block);
   newRealize->block = Block(update);
   Stmt loop = Stmt(newRealize);
   for (size_t i = plan.path.ancestors.size(); i-- > plan.at;)

@@ -1,0 +1,5 @@
+#include "ir/access_hook.h"
+
+namespace bevel {
+AccessHook accessHook = {nullptr, nullptr};
+} // namespace bevel
