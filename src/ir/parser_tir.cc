@@ -489,8 +489,7 @@ Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
   if (b.noRealize) return complete;
   Array<Expr> values;
   for (const Expr& v : b.values) values.push_back(v);
-  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), complete),
-                where);
+  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), complete), where);
 }
 
 // ---- functions

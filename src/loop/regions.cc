@@ -272,7 +272,7 @@ private:
   std::vector<VarRange> loops_;
   std::vector<Expr> conditions_;
   std::vector<IterVar> axes_; // of the blocks around that are looked into
-  VarMap values_; // block axes and lets: values over loop variables
+  VarMap values_;             // block axes and lets: values over loop variables
   std::unordered_map<Var, MatchBuffer, RefHash> views_;
   BufferMap buffers_; // seen so far, by data variable
 };
