@@ -3,6 +3,7 @@
 #include "graph/infer.h"
 
 #include "arith/analyzer.h"
+#include "base/near_name.h"
 #include "graph/shape_util.h"
 
 #include <algorithm>
@@ -77,8 +78,12 @@ Result<Type> inferOpCall(const GraphCallNode& call, InferContext& context) {
   const Op* op = findOp(name);
   if (!op) {
     if (!call.typeArgs.empty()) return statedType(call);
+    std::vector<std::string> names;
+    for (const Op* known : OpRegistry::global().all()) names.push_back(known->name);
+    std::string near = didYouMean(name, names);
     return fail(Error(ErrorCode::kUnsupported, fmt::format("there is no operator '{}'", name))
-                    .help("register it with OpRegistry::add, or state the result types of the call"));
+                    .help((near.empty() ? "" : near + " Else ") +
+                          std::string("register it with OpRegistry::add, or state the result types of the call")));
   }
   std::vector<Var> placeholders;
   BEVEL_TRY(OpCall checked, checkCall(*op, call.args, call.attrs, &placeholders));

@@ -27,8 +27,6 @@ struct ParseOptions {
   /// The attribute that the i-th positional argument of an operator is (counted over all arguments), or ""
   /// when it is a value. Without it only keyword attributes are read.
   std::function<std::string(std::string_view op, size_t i)> attributeAt;
-  /// Names of the operators there are ("add", "nn.conv2d"); empty: any name is accepted.
-  std::vector<std::string> operators;
   /// Keeps where each statement and binding came from as its origin.
   bool origins = true;
   /// All errors, in order; the returned one is the first, with the others as notes.

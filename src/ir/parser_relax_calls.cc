@@ -56,9 +56,6 @@ Value Parser::callRelax(Args& args) {
 }
 
 Value Parser::relaxOp(const std::string& op, Args& args) {
-  if (!options_.operators.empty() &&
-      std::find(options_.operators.begin(), options_.operators.end(), op) == options_.operators.end())
-    return failed(args.at, "unknown operator '" + op + "'", didYouMean(op, options_.operators));
   Array<GraphExpr> values;
   std::vector<std::pair<std::string, NodeRef>> attrs;
   for (size_t i = 0; i < args.pos.size(); ++i) {

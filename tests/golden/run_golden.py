@@ -7,7 +7,7 @@
     opt $INPUT --passes simplify
     # output                    what the calls print to standard output
     ...
-    # error                     instead of or after it, for a call that fails: "exit N", then its standard error
+    # error                     instead of or after it, for each call that fails: "exit N", then its standard error
     exit 3
     ...
 
@@ -72,7 +72,7 @@ def execute(sections, tool):
                 text = text.replace(path, name)
             return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
-        output, error = [], None
+        output, errors = [], []
         for call in [call for kind, _, body in sections if kind == "run" for call in calls(body)]:
             for name, path in names.items():
                 call = call.replace(name, path)
@@ -90,9 +90,8 @@ def execute(sections, tool):
             ):  # its constants lie elsewhere
                 read_again(result.stdout, tool, folder)
             if result.returncode != 0:
-                error = f"exit {result.returncode}\n{hide(result.stderr)}".strip("\n")
-                break
-        return "\n".join(part for part in output if part), error
+                errors.append(f"exit {result.returncode}\n{hide(result.stderr)}".strip("\n"))
+        return "\n".join(part for part in output if part), "\n".join(errors) or None
 
 
 def read_again(text, tool, folder):

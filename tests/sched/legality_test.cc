@@ -204,38 +204,6 @@ TEST(Legality, ReverseInlineOfAPart) {
   EXPECT_EQ(scheduled(te::createPrimFunc({a, c}), "sch.reverse_compute_inline(sch.get_sblock(\"C\"))\n"), "");
 }
 
-TEST(Refused, WhatWouldChangeResults) {
-  PrimFunc f = matmul(8, 8, 8);
-  EXPECT_REFUSED(refused(f, "sch.parallel(sch.get_loops(sch.get_sblock(\"C\"))[2])\n"), "parallel");
-  EXPECT_REFUSED(refused(f, "sch.vectorize(sch.get_loops(sch.get_sblock(\"C\"))[2])\n"), "vectorize");
-  EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [2, 2])\n"), "iterations");
-  EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, None])\n"), "None");
-  EXPECT_REFUSED(refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, 0])\n"), "positive");
-  EXPECT_REFUSED(
-      refused(f, "sch.split(sch.get_loops(sch.get_sblock(\"C\"))[0], [None, 3], disable_predication=True)\n"),
-      "divide");
-  EXPECT_REFUSED(refused(f, "l = sch.get_loops(sch.get_sblock(\"C\"))\nsch.fuse(l[0], l[2])\n"),
-                 "only thing");
-  EXPECT_REFUSED(refused(f, "l = sch.get_loops(sch.get_sblock(\"C\"))\nsch.reorder(l[0], l[0])\n"), "twice");
-  EXPECT_REFUSED(refused(f, "sch.compute_inline(sch.get_sblock(\"C\"))\n"), "axis");
-  EXPECT_REFUSED(refused(f, "b = sch.get_sblock(\"C\")\nl = sch.get_loops(b)\nsch.reorder(l[2], "
-                            "l[0])\nsch.decompose_reduction(b, l[0])\n"),
-                 "repeated");
-  EXPECT_REFUSED(refused(f, "sch.set_scope(sch.get_sblock(\"C\"), 0, \"local\")\n"), "parameter");
-  EXPECT_REFUSED(
-      refused(f, "sch.transform_layout(sch.get_sblock(\"C\"), (\"write\", 0), lambda i, j: (j, i))\n"),
-      "parameter");
-  EXPECT_REFUSED(refused(f, "sch.get_sblock(\"X\")\n"), "no block X");
-  PrimFunc g = chain(intImm(10));
-  EXPECT_REFUSED(
-      refused(g, "sch.compute_at(sch.get_sblock(\"C\"), sch.get_loops(sch.get_sblock(\"B\"))[0])\n"),
-      "no consumer");
-  EXPECT_REFUSED(
-      refused(g, "sch.reverse_compute_at(sch.get_sblock(\"B\"), sch.get_loops(sch.get_sblock(\"C\"))[0])\n"),
-      "reads nothing");
-  EXPECT_REFUSED(refused(g, "sch.compute_inline(sch.get_sblock(\"C\"))\n"), "parameter");
-}
-
 TEST(Refused, FailedStepLeavesTheScheduleUsable) {
   PrimFunc f = matmul(8, 8, 8);
   Schedule sch = scheduleOf(f);

@@ -10,26 +10,6 @@ std::string fromBToC(const std::string& step) {
   return "b = sch.get_sblock(\"B\")\nc = sch.get_sblock(\"C\")\ni, = sch.get_loops(c)\n" + step + "\n";
 }
 
-TEST(ProvedCopies, CacheReadAcrossACall) {
-  EXPECT_REFUSED(scheduled(R"(@T.prim_func
-def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi]
-    with T.sblock("F"):
-        T.evaluate(T.call_extern("int32", "refill"))
-    for i in range(8):
-        with T.sblock("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = A[vi]
-)",
-                           R"(b = sch.get_sblock("B")
-sch.cache_read(b, 0, "local")
-)"),
-                 "block F has effects");
-}
-
 // What comes after the last consumer is passed by nothing.
 TEST(ProvedCopies, CacheReadBeforeACall) {
   auto parsed = parseFunction(R"(@T.prim_func
@@ -44,22 +24,6 @@ def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
   ASSERT_OK(parsed);
   Schedule sch = scheduleOf(cast<PrimFuncNode>(*parsed));
   EXPECT_OK(runScript(sch, "b = sch.get_sblock(\"B\")\nsch.cache_read(b, 0, \"local\")\n"));
-}
-
-TEST(ProvedCopies, CacheWriteAcrossACall) {
-  EXPECT_REFUSED(scheduled(R"(@T.prim_func
-def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi]
-        with T.sblock("F"):
-            T.evaluate(T.call_extern("int32", "send", i))
-)",
-                           R"(b = sch.get_sblock("B")
-sch.cache_write(b, 0, "local")
-)"),
-                 "block F has effects");
 }
 
 // A copy inside of threads belongs to its iteration.
@@ -188,25 +152,6 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32"), D: T.Buffer((1,
     D[0] = C[5]
 )";
   EXPECT_REFUSED(scheduled(reader, "b = sch.get_sblock(\"B\")\nsch.cache_write(b, 0, \"local\")\n"),
-                 "outside of blocks");
-}
-
-TEST(ProvedCopies, InitBeforeAStatementOutsideOfBlocks) {
-  EXPECT_REFUSED(scheduled(R"(@T.prim_func
-def main(A: T.Buffer((4, 8), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
-    for i in range(4):
-        D[i] = C[i]
-        for k in range(8):
-            with T.sblock("C"):
-                vi, vk = T.axis.remap("SR", [i, k])
-                with T.init():
-                    C[vi] = 0
-                C[vi] = C[vi] + A[vi, vk]
-)",
-                           R"(c = sch.get_sblock("C")
-i, k = sch.get_loops(c)
-sch.decompose_reduction(c, i)
-)"),
                  "outside of blocks");
 }
 
