@@ -81,9 +81,10 @@ Result<Type> inferOpCall(const GraphCallNode& call, InferContext& context) {
     std::vector<std::string> names;
     for (const Op* known : OpRegistry::global().all()) names.push_back(known->name);
     std::string near = didYouMean(name, names);
-    return fail(Error(ErrorCode::kUnsupported, fmt::format("there is no operator '{}'", name))
-                    .help((near.empty() ? "" : near + " Else ") +
-                          std::string("register it with OpRegistry::add, or state the result types of the call")));
+    return fail(
+        Error(ErrorCode::kUnsupported, fmt::format("there is no operator '{}'", name))
+            .help((near.empty() ? "" : near + " Else ") +
+                  std::string("register it with OpRegistry::add, or state the result types of the call")));
   }
   std::vector<Var> placeholders;
   BEVEL_TRY(OpCall checked, checkCall(*op, call.args, call.attrs, &placeholders));
