@@ -103,24 +103,25 @@ Result<SolvedInterval> constantCondition(const Expr& condition, Analyzer& an) {
   return cannotSolve(condition, "the condition does not depend on the variable and is not decided");
 }
 
-/// k*v + rest < 0 for v, with rest at its largest.
-Result<SolvedInterval> solveLess(const Expr& k, const Expr& rest, const IntSetMap& relax, Analyzer& an,
-                                 const Expr& condition) {
-  IntSet r = evalSet(rest, relax, an);
-  if (r.empty) return SolvedInterval{IntSet::everything(), true};
-  if (!r.max) return SolvedInterval{IntSet::nothing(), false};
-  DType t = rest->dtype;
-  Expr zero = constant(t, 0);
+/// worst < 0 for v. A sum that is no linear function of v is not solved.
+Result<SolvedInterval> solveNegative(const Expr& worst, bool exact, const Var& v, Analyzer& an,
+                                     const Expr& condition) {
+  auto linear = linearIn(worst, {v}, an);
+  if (!linear) return cannotSolve(condition, "the condition is not linear in the variable");
+  const Expr &k = linear->coefficients[0], &rest = linear->offset;
+  Expr zero = constant(rest->dtype, 0);
   IntSet set;
   if (an.proveLess(zero, k))
-    set.max = an.simplify(floordiv(negate(r.max) - 1, k));
+    set.max = an.simplify(floordiv(negate(rest) - 1, k));
   else if (an.proveLess(k, zero))
-    set.min = an.simplify(floordiv(r.max, negate(k)) + 1);
+    set.min = an.simplify(floordiv(rest, negate(k)) + 1);
   else
     return cannotSolve(condition, "the sign of the variable's coefficient is unknown");
-  return SolvedInterval{set, r.isPoint()};
+  return SolvedInterval{set, exact};
 }
 
+/// The difference of the two sides takes its largest value over the relaxed variables first: their ranges may
+/// depend on v, and so may what is left.
 Result<SolvedInterval> solveComparison(const BinaryNode* c, const Var& v, const IntSetMap& relax,
                                        Analyzer& an, const Expr& condition) {
   Expr a = c->a, b = c->b;
@@ -134,17 +135,20 @@ Result<SolvedInterval> solveComparison(const BinaryNode* c, const Var& v, const 
   auto d = state.exactDifference(an.simplify(a), an.simplify(b));
   Expr difference = d.valid ? state.toExpr(d, a->dtype) : nullptr;
   if (!difference) return cannotSolve(condition, "the condition's arithmetic may overflow");
-  auto linear = linearIn(difference, {v}, an);
-  if (!linear) return cannotSolve(condition, "the condition is not linear in the variable");
-  const Expr &k = linear->coefficients[0], &rest = linear->offset;
-  if (op == BinaryOp::kLt) return solveLess(k, rest, relax, an, condition);
-  if (op == BinaryOp::kLe) return solveLess(k, rest - 1, relax, an, condition);
-  auto unit = asConst(k);
-  IntSet r = evalSet(rest, relax, an);
-  if (!unit || (*unit != 1 && *unit != -1) || !r.isPoint())
+  IntSet reached = evalSet(difference, relax, an);
+  if (reached.empty) return SolvedInterval{IntSet::everything(), true};
+  if (op != BinaryOp::kEq) {
+    if (!reached.max) return SolvedInterval{IntSet::nothing(), false};
+    Expr worst = op == BinaryOp::kLt ? reached.max : reached.max - 1;
+    return solveNegative(worst, reached.isPoint(), v, an, condition);
+  }
+  auto linear = linearIn(reached.isPoint() ? reached.min : difference, {v}, an);
+  auto unit = linear ? asConst(linear->coefficients[0]) : std::nullopt;
+  if (!unit || (*unit != 1 && *unit != -1) || !reached.isPoint())
     return cannotSolve(
         condition,
         "the equality is not solved: its coefficient is not one, or it depends on inner variables");
+  const Expr& rest = linear->offset;
   return SolvedInterval{IntSet::point(an.simplify(*unit == 1 ? negate(rest) : rest)), true};
 }
 

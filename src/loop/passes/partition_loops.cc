@@ -45,16 +45,17 @@ class ConditionSolver {
 public:
   ConditionSolver(const For& loop, Analyzer& analyzer)
       : loop_(loop), analyzer_(analyzer), deepest_(loopDepth(loop->body)) {}
-  bool found = false, exact = true;
+  bool exact = true; // outside of the set no condition of `solved` holds
   IntSet set = IntSet::everything();
-  std::vector<Expr> solved; // the conjuncts
+  std::vector<Expr> solved; // the conjuncts that hold in the set
 
   void visit(const NodeRef& n, int depth) {
     if (n.is<ExprNode>() || n.is<LetStmtNode>()) return;
     if (const auto* f = n.as<ForNode>()) {
-      relax_.push_back({f->var, IntSet::range(range(f->min, f->extent))});
+      // The range is relaxed as well, so that no bound is over a loop inside.
+      relax_[f->var] = evalSet(range(f->min, f->extent), relax_, analyzer_);
       visit(f->body, depth + 1);
-      relax_.pop_back();
+      relax_.erase(f->var);
       return;
     }
     if (const auto* s = n.as<IfNode>();
@@ -66,30 +67,29 @@ public:
 private:
   void solve(const Expr& c) {
     if (!usesVar(c, loop_->var) || !isPureIndex(c)) return;
-    IntSetMap relax;
-    for (const auto& [v, s] : relax_) relax[v] = s;
-    auto interval = solveFor(c, loop_->var, relax, analyzer_);
+    auto interval = solveFor(c, loop_->var, relax_, analyzer_);
     if (!interval || interval->set.empty || interval->set.isEverything()) return;
-    auto overInner = [&](const Expr& e) {
-      return e && usesAnyVar(e, [&](const VarNode* v) { return relax.contains(Var(v)); });
-    };
-    if (overInner(interval->set.min) || overInner(interval->set.max)) return;
-    set = intersectSet(set, interval->set, analyzer_);
-    // Relaxed over inner loops, a solution holds for all of them: outside of it some inner iteration may
-    // still run.
-    exact &= interval->exact && !usesRelaxed(c, relax);
+    if (!isBoundOfLoop(interval->set.min) || !isBoundOfLoop(interval->set.max)) return;
+    // Where no iteration fulfils all conditions, this one stays in the body.
+    IntSet both = intersectSet(set, interval->set, analyzer_);
+    if (both.empty) return;
+    set = both;
+    exact &= interval->exact;
     solved.push_back(c);
-    found = true;
   }
 
-  static bool usesRelaxed(const Expr& c, const IntSetMap& relax) {
-    return usesAnyVar(c, [&](const VarNode* v) { return relax.contains(Var(v)); });
+  /// May stand before the loop: it is over nothing that the loop binds, and reads no memory that the loop may
+  /// change. An absent bound may.
+  bool isBoundOfLoop(const Expr& e) const {
+    if (!e) return true;
+    return e->dtype == loop_->var->dtype && isPureIndex(e) && !usesVar(e, loop_->var) &&
+           !usesAnyVar(e, [&](const VarNode* v) { return relax_.contains(Var(v)); });
   }
 
   const For& loop_;
   Analyzer& analyzer_;
   int deepest_;
-  std::vector<std::pair<Var, IntSet>> relax_;
+  IntSetMap relax_; // loops inside
 };
 
 class LoopPartition : public ContextRewriter {
@@ -104,7 +104,7 @@ private:
       if (loop->forKind == ForKind::kSerial && small && !isConst(loop->extent, 1)) {
         ConditionSolver solver{loop, analyzer};
         solver.visit(loop->body, 0);
-        if (solver.found)
+        if (!solver.solved.empty())
           if (Stmt parts = split(loop, solver)) return ContextRewriter::visit(parts);
       }
     }
