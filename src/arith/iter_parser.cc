@@ -311,7 +311,10 @@ Status IterParser::addPredicate(const Expr& predicate) {
   };
   split(split, simp(predicate));
   for (const Expr& c : conditions) {
-    if (asConst(c) == 1 || !usesIterators(c)) continue;
+    if (!usesIterators(c)) { // no iterator is left where it does not hold
+      if (level_ == IterMapLevel::kInjective || an_.prove(c)) continue;
+      return fail(notAffine(c, "a predicate without iterators may not hold"));
+    }
     auto added = addBound(c);
     if (!added && level_ != IterMapLevel::kInjective) return added;
   }

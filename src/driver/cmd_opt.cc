@@ -75,7 +75,8 @@ Status optimise(const OptFlags& f) {
     BEVEL_TRY(module, applyTraceFile(module, f.build.schedule));
   }
   PassOptions run;
-  run.verifyEach = run.roundTripEach = f.verifyEach;
+  run.verifyEach = true;
+  run.roundTripEach = f.verifyEach;
   run.disabled = f.disabled;
   run.printChanged = f.printChanged;
   run.stopAfter = f.stopAfter;

@@ -172,6 +172,10 @@ Result<InitHoist> firstStep(const BlockRealize& realize, const std::vector<For>&
     if (!spatial) out.firstStep[l->var] = substitute(l->min, out.firstStep);
     (spatial ? out.loops : steps).push_back(l);
   }
+  for (const IterVar& iv : block.iters)
+    if (usesLoops(iv->domain->min, steps) || usesLoops(iv->domain->extent, steps))
+      return fail(ErrorCode::kIllegal, "the range of axis " + iv->var->name + " of block " + block.name +
+                                           " depends on a reduction loop");
   for (size_t i = 0; i < realize->values.size(); ++i) {
     const IterVar& iv = block.iters[i];
     if (iv->type != IterType::kReduce || (!isWhole && growsFromFirst(realize->values[i], steps))) continue;

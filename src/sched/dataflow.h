@@ -33,7 +33,8 @@ std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferReg
 /// extent one get no loop unless `preserveUnit`.
 Stmt makeNest(const Block& block, const std::vector<AxisRange>& axes, bool preserveUnit);
 
-/// True when the executed instances of the block provably are all values of its axes.
+/// The executed instances of the block provably are all values of its axes, whose ranges do not move with the
+/// loops around: loops elsewhere can run through them.
 Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer);
 
 /// `axis * scale + offset` in one axis.

@@ -2,6 +2,7 @@
 
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "ir/verify.h"
 #include "loop/block_scope.h"
 #include "loop/regions.h"
 #include "sched/tree.h"
@@ -242,13 +243,28 @@ Status Schedule::focus(const StepNode& step) {
   return {};
 }
 
+/// What a step makes is well formed, above all in its scopes. Asked in builds with assertions.
+Status Schedule::checkResult(const PrimFunc& before) const {
+#ifndef NDEBUG
+  if (func() == before) return {};
+  if (Status sound = verify(func()); !sound)
+    return fail(Error(ErrorCode::kInternal, "the step made a malformed program: " + sound.error().str()));
+#else
+  (void)before;
+#endif
+  return {};
+}
+
 Status Schedule::execute(const Ref<StepNode>& step) {
   int32_t working = current_;
   uint64_t random = random_;
+  std::vector<Function> before = functions_;
   Status status;
   if (functions_.size() > 1) status = focus(*step);
   if (status) status = step->info->execute(*this, *step);
+  if (status) status = checkResult(before[size_t(current_)].func);
   if (!status) {
+    functions_ = std::move(before);
     current_ = working;
     random_ = random;
     status.error().message = std::string(step->info->name) + ": " + status.error().message;

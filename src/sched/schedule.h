@@ -92,6 +92,7 @@ private:
   };
   Result<const Entry*> entry(RV rv) const;
   Status focus(const StepNode& step);
+  Status checkResult(const PrimFunc& before) const;
 
   Module module_; // null for a schedule of one function
   std::vector<Function> functions_;
