@@ -147,8 +147,8 @@ Status checkCoversDomain(const ScopeBlock& block, Analyzer& analyzer) {
   for (const IterVar& iv : block.block().iters)
     for (const For& l : block.loops)
       if (usesVar(iv->domain->min, l->var) || usesVar(iv->domain->extent, l->var))
-        return illegal("the range of axis " + iv->var->name + " of " + quoted(block.block()) + " depends on " +
-                       quoted(l) + ": other loops cannot run through it");
+        return illegal("the range of axis " + iv->var->name + " of " + quoted(block.block()) +
+                       " depends on " + quoted(l) + ": other loops cannot run through it");
   if (covers(block.realize, block.loops, analyzer)) return {};
   return illegal("not all values of the axes of " + quoted(block.block()) + " are provably executed");
 }
