@@ -10,6 +10,28 @@
 #include <fmt/format.h>
 
 namespace bevel {
+
+std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>& accesses) {
+  std::unordered_set<Var, RefHash> out;
+  for (const BufferAccess& a : accesses)
+    if (a.buffer && a.write) out.insert(a.buffer->data);
+  return out;
+}
+
+BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_set<Var, RefHash>& changing) {
+  Array<Range> ranges = region->region;
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    bool changes = false;
+    walk(ranges[d], [&](const NodeRef& n) {
+      changes |= n.is<LoadNode>() && changing.contains(n.as<LoadNode>()->buffer->data);
+      return !changes;
+    });
+    const Expr& size = region->buffer->shape[d];
+    if (changes) ranges.set(d, range(constant(size->dtype, 0), size));
+  }
+  return ranges == region->region ? region : make<const BufferRegionNode>(region->buffer, ranges);
+}
+
 namespace {
 
 /// Data variables of buffers that are made inside root.
@@ -29,29 +51,6 @@ void addToUnion(Array<BufferRegion>& list, const BufferRegion& region, Analyzer&
     if (list[i]->buffer->sameAs(*region->buffer) && list[i]->region.size() == region->region.size())
       return list.set(i, regionUnion(list[i], region, analyzer));
   list.push_back(region);
-}
-
-/// Data variables of buffers that root writes.
-std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>& accesses) {
-  std::unordered_set<Var, RefHash> out;
-  for (const BufferAccess& a : accesses)
-    if (a.buffer && a.write) out.insert(a.buffer->data);
-  return out;
-}
-
-/// An index that was read from a buffer which changes meanwhile says nothing: the whole dimension is meant.
-BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_set<Var, RefHash>& changing) {
-  Array<Range> ranges = region->region;
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    bool changes = false;
-    walk(ranges[d], [&](const NodeRef& n) {
-      changes |= n.is<LoadNode>() && changing.contains(n.as<LoadNode>()->buffer->data);
-      return !changes;
-    });
-    const Expr& size = region->buffer->shape[d];
-    if (changes) ranges.set(d, range(constant(size->dtype, 0), size));
-  }
-  return ranges == region->region ? region : make<const BufferRegionNode>(region->buffer, ranges);
 }
 
 /// Bounds of axes of a block, for unions and comparisons over them.

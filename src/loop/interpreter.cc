@@ -15,23 +15,8 @@ namespace bevel {
 namespace {
 
 using interp::Lane;
+using interp::Memory;
 using interp::Value;
-
-// Bytes behind a data variable. Views of other element types share them.
-struct Memory {
-  Ref<TensorObject> bytes;   // as the first buffer declared it
-  std::vector<bool> written; // a flag a byte; empty: all written (parameters)
-  std::vector<std::pair<DType, Ref<TensorObject>>> views;
-
-  TensorObject& as(DType t) {
-    if (bytes->dtype == t) return *bytes;
-    for (auto& [type, view] : views)
-      if (type == t) return *view;
-    int64_t n = t.bits ? bytes->byteSize() * 8 / t.bits : 0;
-    views.emplace_back(t, TensorObject::wrap(t, {n}, bytes->bytes(), nullptr));
-    return *views.back().second;
-  }
-};
 
 // Thrown out of the recursion and turned into a Status at the edge of this file.
 struct Fault {
@@ -393,19 +378,32 @@ private:
     fault("cannot pass this argument to a function outside the program", at, ErrorCode::kUnsupported);
   }
 
+  /// What a call outside gets: a buffer's whole memory, or the part that a pointer with offset and extent shows. It may
+  /// have written all that it may write.
+  Ref<TensorObject> passed(const NodeRef& arg, const NodeRef& at) {
+    const auto* pointer = arg.as<CallNode>();
+    Ref<TensorObject> t = tensorOf(arg, at);
+    auto it = std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->bytes == t; });
+    size_t width = size_t(t->dtype.bits) / 8, from = 0, size = size_t(t->size());
+    int64_t mask = 3;
+    if (pointer && pointer->op == Intrin::kAccessPtr && t->dtype.bits % 8 == 0) {
+      int64_t offset = evalInt(pointer->arg(2)), extent = evalInt(pointer->arg(3));
+      if (offset < 0 || extent < 0 || offset > t->size()) fault("a pointer leaves its buffer", at);
+      from = size_t(offset), size = std::min(size_t(extent), size - from);
+      mask = evalInt(pointer->arg(4));
+      t = TensorObject::wrap(t->dtype, {int64_t(size)}, t->bytes() + from * width, nullptr);
+    }
+    if (it != memory_.end() && (mask & 2))
+      it->second->markWritten(from * width, width ? size * width : SIZE_MAX);
+    return t;
+  }
+
   Value callOut(const CallNode& c, const Expr& e) {
     const auto* name = c.args.empty() ? nullptr : c.args[0].as<StringImmNode>();
     if (!name || !options_.callee)
       fault("a call outside the program, and no functions were given", e, ErrorCode::kUnsupported);
     std::vector<Ref<TensorObject>> tensors;
-    for (size_t i = 1; i < c.args.size(); ++i) {
-      Ref<TensorObject> t = tensorOf(c.args[i], e);
-      if (auto it =
-              std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->bytes == t; });
-          it != memory_.end())
-        it->second->written.assign(it->second->written.size(), true);
-      tensors.push_back(std::move(t));
-    }
+    for (size_t i = 1; i < c.args.size(); ++i) tensors.push_back(passed(c.args[i], e));
     if (auto s = (*options_.callee)(name->value, tensors); !s) throw Fault{std::move(s.error())};
     return Value(c.dtype.isVoid() ? kInt32 : c.dtype, Lane{});
   }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,11 @@ struct Multiple {
 };
 std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::vector<VarRange>& loops,
                                    Analyzer& analyzer);
+/// The same, where an index that was read from a buffer which changes meanwhile says nothing: the whole dimension is
+/// meant. `changing`: the buffers' data variables.
+BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_set<Var, RefHash>& changing);
+/// Data variables of the buffers that accesses write.
+std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>& accesses);
 /// Smallest box that contains both regions of one buffer.
 BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer);
 /// True when the first region provably contains the second.

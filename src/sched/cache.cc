@@ -62,7 +62,8 @@ Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const B
     auto* realize = leaf.as<BlockRealizeNode>();
     if (!realize) return leaf;
     if (std::ranges::find(blocks, realize->block->name) == blocks.end()) return leaf;
-    return cast<StmtNode>(replaceBuffers(NodeRef(leaf), BufferMap{{from->data, to}}));
+    Stmt changed = cast<StmtNode>(replaceBuffers(NodeRef(leaf), BufferMap{{from->data, to}}));
+    return usesVar(changed, from->data) ? substitute(changed, VarMap{{from->data, to->data}}) : changed; // pointers
   });
 }
 

@@ -11,10 +11,12 @@ namespace bevel {
 
 BufferRegion touchedRegion(const Stmt& root, const Var& data, bool write, Analyzer& analyzer) {
   BufferRegion result;
-  for (const BufferAccess& a : collectAccesses(root)) {
+  std::vector<BufferAccess> accesses = collectAccesses(root);
+  auto changing = buffersWritten(accesses);
+  for (const BufferAccess& a : accesses) {
     if (!a.buffer || a.buffer->data != data || a.write != write) continue;
     for (const VarRange& l : a.loops) analyzer.bind(l.first, l.second);
-    BufferRegion relaxed = relaxRegion(a.buffer, a.region, a.loops, {}, analyzer);
+    BufferRegion relaxed = withoutChanging(relaxRegion(a.buffer, a.region, a.loops, {}, analyzer), changing);
     result = result ? regionUnion(result, relaxed, analyzer) : relaxed;
     for (const VarRange& l : a.loops) analyzer.unbind(l.first); // that they run is known inside only
   }

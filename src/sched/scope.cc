@@ -36,6 +36,11 @@ Status checkPlainLoop(const For& loop) {
   return {};
 }
 
+Status checkFixedRange(const For& loop) {
+  if (!changesCondition(loop->body, loop->min) && !changesCondition(loop->body, loop->extent)) return {};
+  return illegal("the range of " + quoted(loop) + " is read from memory that may be changed inside the loop");
+}
+
 void setBody(Schedule& sch, Stmt body) {
   auto f = mutableCopy(sch.func());
   f->body = std::move(body);

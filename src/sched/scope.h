@@ -32,6 +32,10 @@ Result<BlockRealize> scopeOf(const Path& path);
 /// Serial and without annotations: a loop that steps may take apart.
 Status checkPlainLoop(const For& loop);
 
+/// The loop may be taken apart or moved: nothing inside it changes the memory that its range is read from, for then
+/// the range, computed again or elsewhere, would be another one.
+Status checkFixedRange(const For& loop);
+
 /// Puts a new body into the function worked on.
 void setBody(Schedule& sch, Stmt body);
 

@@ -1,5 +1,8 @@
 #include "sched/tree.h"
 
+#include "ir/effects.h"
+#include "ir/structural.h"
+
 #include <unordered_set>
 
 namespace bevel {
@@ -212,14 +215,36 @@ Stmt mapLeaves(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f) {
   return out;
 }
 
+/// What reads memory is evaluated only where the condition holds: it may have no value elsewhere.
+static Expr lazily(const Expr& condition, const Expr& e, const Expr& otherwise) {
+  return readsMemory(e) ? ifThenElse(condition, e, otherwise) : e;
+}
+
 Stmt guarded(const Stmt& s, const Expr& condition) {
   if (isConst(condition, 1)) return s;
-  return mapLeaves(s, [&](const Stmt& leaf) -> Stmt {
-    if (leaf->kind != Kind::kBlockRealize) return make<const IfNode>(condition, leaf);
-    auto copy = mutableCopy(cast<BlockRealizeNode>(leaf));
-    copy->predicate = logicalAnd(copy->predicate, condition);
+  if (auto* realize = s.as<BlockRealizeNode>()) {
+    auto copy = mutableCopy(BlockRealize(realize));
+    for (size_t i = 0; i < copy->values.size(); ++i)
+      copy->values.set(i, lazily(condition, copy->values[i], copy->block->iters[i]->domain->min));
+    copy->predicate = logicalAnd(lazily(condition, copy->predicate, boolImm(false)), condition);
     return Stmt(copy);
-  });
+  }
+  if (auto* loop = s.as<ForNode>()) {
+    auto copy = mutableCopy(For(loop));
+    Expr zero = constant(loop->var->dtype, 0);
+    copy->min = lazily(condition, loop->min, zero);
+    copy->extent = lazily(condition, loop->extent, zero);
+    copy->body = guarded(loop->body, condition);
+    return Stmt(copy);
+  }
+  bool reads = false;
+  forEachChild(s, [&](const NodeRef& child, Role) { reads |= child.is<ExprNode>() && readsMemory(child); });
+  int n = numChildren(s);
+  if (n == 0 || reads) return make<const IfNode>(condition, s);
+  Stmt out = s;
+  for (int i = 0; i < n; ++i)
+    if (Stmt child = childAt(s, i)) out = withChild(out, i, guarded(child, condition));
+  return out;
 }
 
 Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value) {

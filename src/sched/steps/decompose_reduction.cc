@@ -51,6 +51,20 @@ struct DecomposePlan {
   InitHoist init; // before that loop
 };
 
+/// What the initialisation reads, its condition and the ranges of its loops included, has its value before `loop`.
+static Status checkInputs(const ScopeInfo& info, int self, const Var& loop, const InitHoist& init) {
+  const Block& block = info.blocks[size_t(self)].realize->block;
+  std::vector<NodeRef> parts{block->init, init.predicate};
+  for (const For& l : init.loops) parts.insert(parts.end(), {l->min, l->extent});
+  for (const NodeRef& part : parts)
+    for (const BufferAccess& a : collectAccesses(part))
+      for (int w : a.buffer && !a.write ? info.writers(a.buffer->data) : std::vector<int>())
+        if (isUnder(info.blocks[size_t(w)], loop))
+          return illegal("the initialisation reads buffer " + a.buffer->name + ", which block " +
+                         info.blocks[size_t(w)].name() + " writes under loop " + loop->name);
+  return {};
+}
+
 /// Whatever else is under `loop` and uses the output would see elements initialised too early: only what
 /// stands after the reduction may, and then not elements that other iterations of a loop of the init write.
 static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, const InitHoist& init) {
@@ -99,6 +113,7 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
                                      "initialisation would be repeated");
   BEVEL_TRY(plan.init, hoistInit(sch.func(), realize, inner));
   BEVEL_CHECK(checkNoLooseUse(site.info, site.self));
+  BEVEL_CHECK(checkInputs(site.info, site.self, var, plan.init));
   BEVEL_CHECK(checkOtherUsers(site.info, site.self, var, plan.init));
   return plan;
 }

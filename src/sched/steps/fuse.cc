@@ -90,6 +90,7 @@ static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
       return illegal("the fused extent does not fit " + dtype.str());
     plan.extent = plan.extent * inner->extent;
   }
+  for (const For& l : plan.loops) BEVEL_CHECK(checkFixedRange(l));
   BEVEL_CHECK(checkExtents(sch, plan));
   return plan;
 }

@@ -78,6 +78,7 @@ static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<Loop
 static Status checkRanges(const ReorderPlan& plan) {
   for (size_t k = 0; k < plan.order.size(); ++k) {
     const For& loop = plan.before[plan.order[k]];
+    BEVEL_CHECK(checkFixedRange(loop));
     if (loop->extent.is<IntImmNode>() && loop->min.is<IntImmNode>()) continue;
     for (size_t m = k; m < plan.order.size(); ++m) {
       const Var& inner = plan.before[plan.order[m]]->var;

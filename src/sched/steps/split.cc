@@ -74,6 +74,7 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   BEVEL_TRY(Path path, locate(sch, s.loop));
   const For loop = loopAt(path);
   BEVEL_CHECK(checkPlainLoop(loop));
+  BEVEL_CHECK(checkFixedRange(loop));
   int64_t product = 1;
   BEVEL_TRY(std::vector<int64_t> factors, knownFactors(sch, s, product));
   SplitPlan plan{path, {}, nullptr, var("i", loop->var->dtype)};
