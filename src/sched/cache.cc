@@ -63,7 +63,8 @@ Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const B
     if (!realize) return leaf;
     if (std::ranges::find(blocks, realize->block->name) == blocks.end()) return leaf;
     Stmt changed = cast<StmtNode>(replaceBuffers(NodeRef(leaf), BufferMap{{from->data, to}}));
-    return usesVar(changed, from->data) ? substitute(changed, VarMap{{from->data, to->data}}) : changed; // pointers
+    return usesVar(changed, from->data) ? substitute(changed, VarMap{{from->data, to->data}})
+                                        : changed; // pointers
   });
 }
 

@@ -59,7 +59,9 @@ private:
   std::string fresh() { return "S" + std::to_string(count_++); }
 
   void open(const std::string& header) { line(header), ++indent_; }
-  void loop(const std::string& v, const std::string& range) { open(fmt::format("for {} in range({}):", v, range)); }
+  void loop(const std::string& v, const std::string& range) {
+    open(fmt::format("for {} in range({}):", v, range));
+  }
   void block(const std::string& axes) {
     open(fmt::format("with T.sblock(\"b{}\"):", blocks_++));
     for (char c : axes) {
@@ -93,7 +95,8 @@ private:
       return statement(fmt::format("{}{} = {}", target, at("vi", "vj"), sum()));
     case 3: // as many as the data say
       loop("i", rows_);
-      loop("j", fmt::format("T.min(T.max({}, 0), {})", dice_.oneIn(2) ? "N[i]" : someElement("i", "0"), columns_));
+      loop("j",
+           fmt::format("T.min(T.max({}, 0), {})", dice_.oneIn(2) ? "N[i]" : someElement("i", "0"), columns_));
       block("ij");
       return statement(fmt::format("{}{} = {}", target, at("vi", "vj"), sum()));
     case 4: // accumulates into what is there
@@ -142,8 +145,9 @@ private:
   void call(const std::string& target) {
     std::string source = dice_.pick(buffers_), where = fmt::format("offset=vi * {0}, extent={0}", columns_);
     loop("i", rows_), block("i");
-    statement(fmt::format("T.evaluate(T.call_extern(\"int32\", \"twice\", {}.access_ptr(\"r\", {}), {}.access_ptr(\"w\", {})))",
-                          source, where, target, where));
+    statement(fmt::format(
+        "T.evaluate(T.call_extern(\"int32\", \"twice\", {}.access_ptr(\"r\", {}), {}.access_ptr(\"w\", {})))",
+        source, where, target, where));
   }
 
   Dice dice_;

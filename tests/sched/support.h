@@ -60,7 +60,8 @@ inline Result<std::vector<Ref<TensorObject>>> runOn(const PrimFunc& f, const Siz
   auto tensors = makeArguments(f, sizes, seed);
   InterpretOptions options;
   options.shuffleSeed = shuffle;
-  auto twice = [](std::string_view, const std::vector<Ref<TensorObject>>& args) -> Status { // out = in * 2 + 1
+  auto twice = [](std::string_view,
+                  const std::vector<Ref<TensorObject>>& args) -> Status { // out = in * 2 + 1
     for (int64_t i = 0; i < args[0]->size(); ++i) args[1]->setDouble(i, args[0]->asDouble(i) * 2 + 1);
     return {};
   };
