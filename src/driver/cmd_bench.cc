@@ -123,18 +123,16 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   BEVEL_TRY(Module counted, countWork(module));
   out.flops = attrFloat(cast<PrimFuncNode>(counted->find(name))->attrs, "flops", -1);
   BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
-  BEVEL_TRY(auto kernels,
-            HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
+  BEVEL_TRY(HostKernel kernel, compiledProgram(module, name, program, options));
   out.compileMs = (now() - begin) * 1000;
   out.compilePeak = peakMegabytes();
   out.kernels = 1;
-  out.fromCache = kernels.at(name).stats.fromCache;
+  out.fromCache = kernel.stats.fromCache;
   ProgramInputs inputs{"", f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
   BEVEL_TRY(auto scalars, programScalars(program, inputs));
   clearProgress();
-  BEVEL_TRY(out.times,
-            timeRuns([&] { return kernels.at(name).run({}, tensors, f.threads, scalars); }, f.seconds));
+  BEVEL_TRY(out.times, timeRuns([&] { return kernel.run({}, tensors, f.threads, scalars); }, f.seconds));
   return out;
 }
 

@@ -195,9 +195,8 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
           ErrorCode::kInvalid; // an access outside a buffer and the like: of the program, not of the tool
     BEVEL_CHECK(ran);
   } else {
-    BEVEL_TRY(auto kernels,
-              HostKernel::compile({{name, program}}, options.target, options.threads, options.useCache));
-    BEVEL_CHECK(kernels.at(name).run({}, tensors, f.threads, scalars));
+    BEVEL_TRY(HostKernel kernel, compiledProgram(module, name, program, options));
+    BEVEL_CHECK(kernel.run({}, tensors, f.threads, scalars));
   }
   std::vector<std::pair<std::string, HostValue>> shown;
   for (size_t i = 0; i < tensors.size(); ++i) {

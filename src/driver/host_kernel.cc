@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "graph/shape_util.h"
 #include "ir/build.h"
+#include "ir/printer.h"
 #include "loop/kernel_signature.h"
 #include "loop/lower.h"
 
@@ -152,6 +153,11 @@ Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<
     buffers.push_back(t->mutableBytes());
   }
   BEVEL_TRY(std::vector<int64_t> dims, dimsOf(function, types, scalars));
+  for (const Expr& condition : conditions)
+    if (evaluate(condition, function, dims) == 0)
+      return fail(ErrorCode::kInvalid,
+                  fmt::format("the sizes do not fit the program, which would leave a buffer: {} does not hold",
+                              print(condition)));
   HostContext host;
   int count = threads > 0 ? threads : int(std::max(1u, std::thread::hardware_concurrency()));
   int64_t shared = evaluate(workspaceBytes(function), function, dims),

@@ -6,6 +6,7 @@
 #include "driver/commands.h"
 #include "driver/values.h"
 #include "ir/build.h"
+#include "loop/size_conditions.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -91,6 +92,15 @@ Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name,
   only->functions.push_back(module->find(name));
   BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only)));
   return cast<PrimFuncNode>(scheduled->find(name));
+}
+
+Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& scheduled,
+                                   const BuildOptions& options) {
+  BEVEL_TRY(auto kernels,
+            HostKernel::compile({{name, scheduled}}, options.target, options.threads, options.useCache));
+  HostKernel kernel = std::move(kernels.at(name));
+  kernel.conditions = sizeConditions(cast<PrimFuncNode>(module->find(name)));
+  return kernel;
 }
 
 Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs) {

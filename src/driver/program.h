@@ -3,6 +3,7 @@
 #pragma once
 
 #include "driver/compile.h"
+#include "driver/host_kernel.h"
 
 namespace bevel {
 
@@ -12,6 +13,10 @@ Result<std::string> chosenFunction(const Module& module, const std::string& name
 
 /// The program after the schedule of `options.scheduleFile` and, with `options.optimize`, the default one.
 Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name, const BuildOptions& options);
+
+/// That program as machine code. Sizes are held against what the program as written needs of them.
+Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& scheduled,
+                                   const BuildOptions& options);
 
 /// Where the tensors come from.
 struct ProgramInputs {

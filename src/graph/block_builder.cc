@@ -91,24 +91,25 @@ struct BlockBuilder::Impl {
   GraphVar newVar(const std::string& hint, const Type& type, bool output) {
     return make<const GraphVarNode>(freshVar(hint), type, frame().dataflow && !output);
   }
-  void checkRequired(const InferContext& context);
+  void require(const Expr& condition);
   Result<GraphExpr> normalizeParts(const GraphExpr& value, BlockBuilder& self);
   Result<Type> inferNow(const GraphExpr& value, InferContext& context) {
     return inferType(value, module.get(), context);
   }
 };
 
-// Conditions on dimensions become a match_cast of their values to 1: refused at run time when they are false.
-void BlockBuilder::Impl::checkRequired(const InferContext& context) {
-  for (const Expr& condition : context.required) {
-    bool bound = true;
-    for (const NodeRef& v : freeVars(condition)) bound &= scope().dims.count(cast<VarNode>(v)) > 0;
-    if (!bound) continue;
-    Array<Expr> value = {castTo(kInt64, condition)}, one = {intImm(1)};
-    Type pattern = make<const ShapeTypeNode>(one);
-    GraphVar v = make<const GraphVarNode>(freshVar("check"), pattern, frame().dataflow);
-    bindCast(v, make<const ShapeExprNode>(value), pattern);
-  }
+// A condition on dimensions becomes a match_cast of its value to 1.
+void BlockBuilder::Impl::require(const Expr& condition) {
+  for (const NodeRef& v : freeVars(condition))
+    if (!scope().dims.count(cast<VarNode>(v))) return;
+  Array<Expr> value = {castTo(kInt64, condition)}, one = {intImm(1)};
+  Type pattern = make<const ShapeTypeNode>(one);
+  GraphVar v = make<const GraphVarNode>(freshVar("check"), pattern, frame().dataflow);
+  bindCast(v, make<const ShapeExprNode>(value), pattern);
+}
+
+void BlockBuilder::require(const Expr& condition) {
+  impl_->require(condition);
 }
 
 BlockBuilder::BlockBuilder(Module module) : impl_(std::make_unique<Impl>()) {
@@ -261,7 +262,7 @@ static Result<GraphVar> emitValue(BlockBuilder::Impl& impl, BlockBuilder& self, 
   BEVEL_TRY(GraphExpr parts, impl.normalizeParts(value, self));
   InferContext context(impl.scope().analyzer);
   BEVEL_TRY(Type type, impl.inferNow(parts, context));
-  impl.checkRequired(context);
+  for (const Expr& condition : context.required) impl.require(condition);
   if (parts.is<GraphCallNode>() && parts.as<GraphCallNode>()->op.is<OpRefNode>() && dimsUnknown(type))
     type = instantiateUnknown(type, context.fresh);
   if (parts.is<GraphIfNode>() && dimsUnknown(type)) type = instantiateUnknown(type, context.fresh);

@@ -52,6 +52,9 @@ public:
   GraphVar matchCast(const GraphExpr& value, const Type& type, const std::string& nameHint = "");
   Status emitMatchCast(const GraphVar& variable, const GraphExpr& value, const Type& pattern);
 
+  /// The run is refused where the condition on dimensions does not hold. Nothing where it uses unbound ones.
+  void require(const Expr& condition);
+
   /// A tensor program made by f from placeholders for `inputs` (tensors), called by call_tir. Equal programs
   /// are shared.
   Result<GraphVar> emitTe(FunctionRef<Result<TeTensors>(const TeTensors&)> f, const Array<GraphExpr>& inputs,

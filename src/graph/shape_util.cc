@@ -70,8 +70,8 @@ Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector
   return out;
 }
 
-Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings,
-                  Analyzer& analyzer) {
+Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings, Analyzer& analyzer,
+                  std::vector<Expr>* unproved) {
   if (pattern.size() != actual.size())
     return fail(ErrorCode::kInvalid,
                 fmt::format("rank {} expected, {} given", pattern.size(), actual.size()));
@@ -87,6 +87,8 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
     if (!(ce && ca) && !same(expected, actual[i]) && analyzer.prove(ne(expected, actual[i])))
       return fail(ErrorCode::kInvalid,
                   fmt::format("dimension {}: {} expected, {} given", i, print(expected), print(actual[i])));
+    if (unproved && !(ce && ca) && !provedEqual(analyzer, expected, actual[i]))
+      unproved->push_back(eq(castTo(kInt64, expected), castTo(kInt64, actual[i])));
   }
   return {};
 }

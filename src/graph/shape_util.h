@@ -23,10 +23,10 @@ Result<std::vector<int64_t>> normalizeAxes(const OpCall& call, const std::vector
 
 /// Finds values of the variables in `pattern` that make it `actual`: plain variables are bound at first
 /// sight, everything else must then be equal. Used to instantiate callee types and to find the dims of a
-/// kernel.
+/// kernel. Equalities that are neither proved nor refuted go to `unproved`, where it is given.
 Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer& analyzer);
-Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings,
-                  Analyzer& analyzer);
+Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap& bindings, Analyzer& analyzer,
+                  std::vector<Expr>* unproved = nullptr);
 
 /// The type with dimensions that use variables outside `keep` forgotten: such a shape becomes unknown, rank
 /// stays.

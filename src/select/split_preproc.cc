@@ -103,9 +103,10 @@ PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vec
   out->params = {};
   out->buffers = {};
   auto add = [&](const Var& v, const Buffer& b) { out->params.push_back(v), out->buffers.push_back(b); };
-  for (size_t i = 0; i < f->params.size(); ++i) {
+  for (size_t i = 0; i <= f->params.size(); ++i) {
     if (i == numInputs)
       for (const Packing& p : packings) add(p.packed->data, p.packed);
+    if (i == f->params.size()) break;
     bool gone = false;
     for (const Packing& p : packings) gone |= p.source == i && !usesVar(block->body, f->buffers[i]->data);
     if (gone) continue;
@@ -119,10 +120,23 @@ PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vec
   return out;
 }
 
-size_t inputsOf(const PrimFunc& f) {
-  size_t buffers = 0;
-  for (const Buffer& b : f->buffers) buffers += bool(b);
-  return buffers - size_t(attrInt(f->attrs, "num_outputs", 1));
+/// How many tensors the calls of each program pass: the first parameters are its inputs. Nothing of a program whose
+/// calls pass different numbers.
+std::map<std::string, std::optional<size_t>> inputsOfPrograms(const Module& module) {
+  std::map<std::string, std::optional<size_t>> out;
+  for (const GraphExpr& f : module->functions) {
+    if (!f.is<FunctionNode>()) continue;
+    walk(f, [&](const NodeRef& n) {
+      const auto* call = n.as<GraphCallNode>();
+      const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
+      if (!g) return true;
+      size_t count = call->args[1].as<TupleNode>()->items.size();
+      auto [it, fresh] = out.emplace(g->name, count);
+      if (!fresh && it->second != count) it->second.reset();
+      return true;
+    });
+  }
+  return out;
 }
 
 class Caller : public ExprMutator {
@@ -164,14 +178,19 @@ private:
 Result<Module> splitPreproc(const Module& module) {
   Module out = module;
   std::map<std::string, Split> splits;
+  const auto calls = inputsOfPrograms(module);
   for (size_t k = 0; k < module->functions.size(); ++k) {
     const auto* f = module->functions[k].as<PrimFuncNode>();
     const auto* root = f ? f->body.as<BlockRealizeNode>() : nullptr;
     if (!root || !root->block->iters.empty()) continue;
+    auto inputs = calls.find(module->names[k]->name);
+    if (inputs == calls.end() || !inputs->second || *inputs->second > f->params.size()) continue;
+    size_t numInputs = *inputs->second;
     std::vector<Packing> packings;
     const auto* all = root->block->body.as<SeqNode>();
     for (const Stmt& s : all ? all->stmts : Array<Stmt>{root->block->body})
-      if (auto p = packingOf(s, PrimFunc(f), root->block->allocs)) packings.push_back(*p);
+      if (auto p = packingOf(s, PrimFunc(f), root->block->allocs); p && p->source < numInputs)
+        packings.push_back(*p);
     if (packings.empty()) continue;
     const std::string& name = module->names[k]->name;
     Split split;
@@ -181,7 +200,7 @@ Result<Module> splitPreproc(const Module& module) {
       split.packs.push_back(
           {out->names.back(), p.source, make<const TensorTypeNode>(p.packed->dtype, p.packed->shape)});
     }
-    PrimFunc main = mainProgram(PrimFunc(f), BlockRealize(root), packings, split.kept, inputsOf(PrimFunc(f)));
+    PrimFunc main = mainProgram(PrimFunc(f), BlockRealize(root), packings, split.kept, numInputs);
     out = withFunction(out, name, main);
     splits.emplace(name, std::move(split));
   }

@@ -6,6 +6,9 @@
 
 namespace bevel {
 
+/// What calls of operators and of tensor programs need of symbolic sizes becomes a check at run time.
+Result<Module> checkSizes(const Module& module);
+
 /// Evaluates calls whose arguments are constants (by the op's naive eval), and shapes read off constants.
 /// Results much larger than their inputs stay calls.
 Result<Module> foldConstants(const Module& module);

@@ -1,0 +1,130 @@
+// Conditions on symbolic sizes, which inference assumes, are checked at run time.
+//
+//   y = R.matmul(x, w)          →     _ = R.match_cast(R.shape([m == k]), R.Shape([1]))
+//                                     y = R.matmul(x, w)
+//
+// 1. The conditions of an operator are those that its inference asks for.
+// 2. A tensor program asks that the shapes of its arguments are those of its buffers, and that no iteration leaves
+//    a buffer.
+// 3. What a check of the function says already is not said again: importers check what they emit.
+#include "arith/analyzer.h"
+#include "graph/infer.h"
+#include "graph/mutator.h"
+#include "graph/passes/passes.h"
+#include "graph/shape_util.h"
+#include "ir/build.h"
+#include "loop/size_conditions.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace bevel {
+namespace {
+
+/// The condition that a match_cast of its value to 1 checks, or null.
+Expr checkedBy(const MatchCast& m) {
+  const auto* value = m->value.as<ShapeExprNode>();
+  const auto* pattern = m->pattern.as<ShapeTypeNode>();
+  bool check = value && pattern && pattern->known && value->values.size() == 1 &&
+               pattern->values.size() == 1 && isConst(pattern->values[0], 1);
+  const auto* cast = check ? value->values[0].as<CastNode>() : nullptr;
+  return cast && cast->value->dtype.isBool() ? cast->value : Expr();
+}
+
+class CheckSizes : public ExprMutator {
+public:
+  using ExprMutator::ExprMutator;
+
+protected:
+  Status visitMatchCast(const MatchCast& binding) override {
+    if (Expr condition = checkedBy(binding)) known_.push_back(condition);
+    return ExprMutator::visitMatchCast(binding);
+  }
+
+  GraphExpr visitIf(const GraphIf& e) override {
+    size_t before = known_.size();
+    GraphExpr out = ExprMutator::visitIf(e);
+    known_.resize(before); // a check in a branch says nothing of what follows
+    return out;
+  }
+
+  Status visitSeqBody(const SeqExpr& seq, GraphExpr& result) override {
+    size_t before = known_.size();
+    Status status = ExprMutator::visitSeqBody(seq, result);
+    known_.resize(before);
+    return status;
+  }
+
+  Status visitBinding(const VarBinding& binding) override {
+    if (const auto* call = binding->value.as<GraphCallNode>()) {
+      Status ok = call->isOp("call_tir") ? checkProgram(*call) : checkOperator(*call);
+      if (!ok) return fail(std::move(ok.error()).at(binding->value));
+    }
+    return ExprMutator::visitBinding(binding);
+  }
+
+private:
+  Status checkOperator(const GraphCallNode& call) {
+    InferContext context(builder.analyzer());
+    auto type = inferType(GraphExpr(&call), builder.module().get(), context);
+    if (type) // what fails is told by who needs the type
+      for (const Expr& condition : context.required) require(condition);
+    return {};
+  }
+
+  Status checkProgram(const GraphCallNode& call) {
+    const auto* name = call.args[0].as<GlobalVarNode>();
+    const auto* tensors = call.args[1].as<TupleNode>();
+    GraphExpr callee = name ? builder.module()->find(name->name) : nullptr;
+    const auto* program = callee.as<PrimFuncNode>();
+    if (!program || !tensors) return {};
+    Array<Type> types = call.typeArgs;
+    if (const auto* results = types.size() == 1 ? types[0].as<TupleTypeNode>() : nullptr)
+      types = results->fields_;
+    size_t inputs = tensors->items.size(), tensor = 0, scalar = 0;
+    const auto* scalars = call.args.size() > 2 ? call.args[2].as<ShapeExprNode>() : nullptr;
+    VarMap dims;
+    std::vector<Expr> conditions;
+    for (size_t i = 0; i < program->params.size(); ++i) {
+      const Buffer& b = program->buffers[i];
+      if (!b) {
+        if (scalars && scalar < scalars->values.size()) dims[program->params[i]] = scalars->values[scalar];
+        ++scalar;
+        continue;
+      }
+      if (tensor >= inputs + types.size())
+        return fail(ErrorCode::kInvalid, fmt::format("'{}' takes more tensors than the {} arguments and {} "
+                                                     "results of the call",
+                                                     name->name, inputs, types.size()));
+      const Type& type = tensor < inputs ? tensors->items[tensor]->type : types[tensor - inputs];
+      const auto* t = type.as<TensorTypeNode>();
+      ++tensor;
+      if (!t || !t->known) continue;
+      if (!t->dtype.isVoid() && t->dtype != b->dtype)
+        return fail(ErrorCode::kInvalid, fmt::format("tensor {} of '{}' is {}, its buffer \"{}\" is {}", tensor - 1,
+                                                     name->name, t->dtype.str(), b->name, b->dtype.str()));
+      if (Status ok = unifyShape(b->shape, t->shape, dims, builder.analyzer(), &conditions); !ok)
+        return fail(std::move(ok.error()).note(fmt::format("tensor {} of '{}'", tensor - 1, name->name)));
+    }
+    for (const Expr& condition : conditions) require(condition);
+    for (const Expr& condition : sizeConditions(PrimFunc(program))) require(substitute(condition, dims));
+    return {};
+  }
+
+  void require(const Expr& condition) {
+    auto same = [&](const Expr& k) { return structuralEqual(k, condition); };
+    if (std::any_of(known_.begin(), known_.end(), same) || builder.analyzer().prove(condition)) return;
+    builder.require(condition);
+    known_.push_back(condition);
+  }
+
+  std::vector<Expr> known_; // conditions that are checked before the current place
+};
+
+} // namespace
+
+Result<Module> checkSizes(const Module& module) {
+  return CheckSizes(module).mutateModule();
+}
+
+} // namespace bevel
