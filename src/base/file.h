@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace bevel {
 
@@ -24,13 +25,40 @@ private:
   size_t size_ = 0;
 };
 
+/// An open file, closed at the end of its life.
+class Descriptor {
+public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  /// A path by which this process (a library that takes names, say) reaches the file.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+private:
+  int fd_ = -1;
+};
+
 Result<std::string> readFile(const std::string& path);
+/// The rest of an open file.
+Result<std::string> readAll(int fd);
 /// Writes all bytes to an open file, whatever parts the system takes at a time; false with errno where it fails.
 bool writeAll(int fd, std::span<const std::byte> content);
+/// A new file in that folder that has no name: it goes with the process, however that ends.
+Result<Descriptor> namelessFile(const std::string& folder);
 /// The file that writing to `path` creates or replaces: symbolic links are followed. kIo where something else
 /// than a regular file is there.
 Result<std::string> replaceablePath(const std::string& path);
-/// Writes to a temporary file beside the one that `path` leads to, then renames it over that. Devices, pipes
+/// Gives the file `name` of a folder (AT_FDCWD: a path) this content, all at once. A link of that name is replaced,
+/// not followed.
+Status replaceFile(int folder, const std::string& name, std::span<const std::byte> content, unsigned mode);
+/// Replaces the file that `path` leads to, with the permissions that the process gives new files. Devices, pipes
 /// and the like are written as they are.
 Status writeFile(const std::string& path, std::string_view content);
 Status writeFile(const std::string& path, std::span<const std::byte> content);

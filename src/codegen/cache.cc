@@ -1,33 +1,139 @@
 // The on-disk kernel cache: one file a kernel, "<key>.o" = header (magic, key, size, hash), then the object's
-// bytes.
+// bytes; and a note of how much there is. All is reached through the opened folder, so that what was checked is what
+// is used.
 #include "codegen/cache.h"
 
-#include "base/file.h"
 #include "base/hash.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <tuple>
+#include <unistd.h>
 #include <vector>
 
 namespace bevel {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr char kMagic[8] = {'B', 'E', 'V', 'E', 'L', 'K', 'C', '1'};
+constexpr const char* kNote = "bevel-cache-size"; // holds a Note
 
 struct Header {
-  char magic[8] = {'B', 'E', 'V', 'E', 'L', 'K', 'C', '1'};
+  char magic[8];
   uint64_t high = 0, low = 0;
   uint64_t size = 0, hash = 0;
 };
 static_assert(sizeof(Header) == 40);
 
+/// About how many bytes the folder holds: what every store adds, counted anew by every trim.
+struct Note {
+  char magic[8];
+  int64_t total = 0;
+};
+
 int64_t limitFromEnvironment() {
   const char* text = std::getenv("BEVEL_CACHE_LIMIT_MB");
   int64_t megabytes = text ? std::strtoll(text, nullptr, 10) : 512;
   return std::clamp<int64_t>(megabytes, 0, int64_t(1) << 30) << 20;
+}
+
+/// Why somebody else may have written it, or "".
+std::string refusalOf(const struct stat& info) {
+  if (info.st_uid != ::geteuid()) return "it belongs to another user";
+  return info.st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : "";
+}
+
+/// A regular file of the user's own in the folder, never by way of a link.
+Descriptor openOwn(int folder, const std::string& name, int flags) {
+  Descriptor d(::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  struct stat info{};
+  if (d && (::fstat(d.get(), &info) != 0 || !S_ISREG(info.st_mode) || !refusalOf(info).empty())) return Descriptor();
+  return d;
+}
+
+bool startsWithMagic(int fd) {
+  char magic[sizeof kMagic];
+  return ::pread(fd, magic, sizeof magic, 0) == ssize_t(sizeof magic) &&
+         std::memcmp(magic, kMagic, sizeof magic) == 0;
+}
+
+/// The note, locked: one store counts at a time. A process that was stopped while it held the lock is not waited for.
+Descriptor lockedNote(int folder, Note& note) {
+  Descriptor d = openOwn(folder, kNote, O_RDWR | O_CREAT);
+  if (!d) return d;
+  for (int i = 0; ::flock(d.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (i == 1000) return Descriptor();
+    ::usleep(1000);
+  }
+  std::memcpy(note.magic, kMagic, sizeof kMagic);
+  note.total = INT64_MAX; // a new folder, or one of before the note: to be counted
+  struct stat info{};
+  if (::fstat(d.get(), &info) != 0) return Descriptor();
+  if (info.st_size == 0) return d;
+  Note stored;
+  if (!startsWithMagic(d.get())) return Descriptor(); // somebody else's file
+  if (::pread(d.get(), &stored, sizeof stored, 0) == ssize_t(sizeof stored) && stored.total >= 0)
+    note.total = stored.total;
+  return d;
+}
+
+void write(const Descriptor& d, const Note& note) {
+  (void)!::pwrite(d.get(), &note, sizeof note, 0);
+}
+
+/// "<32 hexadecimal digits>.o", or that and "." with six letters: a store that is going on, or was killed.
+enum class Name : uint8_t { kForeign, kObject, kUnfinished };
+Name classify(std::string_view name) {
+  size_t digits = name.find_first_not_of("0123456789abcdef");
+  if (digits != 32 || name.substr(32, 2) != ".o") return Name::kForeign;
+  if (name.size() == 34) return Name::kObject;
+  return name.size() == 41 && name[34] == '.' ? Name::kUnfinished : Name::kForeign;
+}
+
+struct Entry {
+  timespec used;
+  std::string name;
+  int64_t size;
+};
+
+/// The cache's own objects, oldest first. Removes what stores left that were killed an hour ago or more.
+std::vector<Entry> entriesOf(int folder) {
+  std::vector<Entry> entries;
+  DIR* all = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!all) return entries;
+  const time_t now = ::time(nullptr);
+  while (const dirent* item = ::readdir(all)) {
+    Name kind = classify(item->d_name);
+    Descriptor d = kind == Name::kForeign ? Descriptor() : openOwn(folder, item->d_name, O_RDONLY);
+    struct stat info{};
+    if (!d || ::fstat(d.get(), &info) != 0 || (info.st_size != 0 && !startsWithMagic(d.get()))) continue;
+    if (kind == Name::kObject)
+      entries.push_back({info.st_mtim, item->d_name, int64_t(info.st_size)});
+    else if (info.st_mtim.tv_sec < now - 3600)
+      ::unlinkat(folder, item->d_name, 0);
+  }
+  ::closedir(all);
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.used.tv_sec, a.used.tv_nsec, a.name) < std::tie(b.used.tv_sec, b.used.tv_nsec, b.name);
+  });
+  return entries;
+}
+
+/// Removes the least recently used objects until at most that many bytes are left; how many are.
+int64_t trimTo(int folder, int64_t most) {
+  std::vector<Entry> entries = entriesOf(folder);
+  int64_t total = 0;
+  for (const Entry& e : entries) total += e.size;
+  for (const Entry& e : entries) {
+    if (total <= most) break;
+    if (::unlinkat(folder, e.name.c_str(), 0) == 0) total -= e.size;
+  }
+  return total;
 }
 
 } // namespace
@@ -58,75 +164,76 @@ std::string KernelCache::path(const CacheKey& key) const {
   return dir_ + "/" + key.hex() + ".o";
 }
 
+Descriptor KernelCache::folder(std::string* refusal) const {
+  if (!enabled()) return Descriptor();
+  Descriptor d(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat info{};
+  if (!d || ::fstat(d.get(), &info) != 0) return Descriptor();
+  std::string why = refusalOf(info);
+  if (refusal) *refusal = why;
+  return why.empty() ? std::move(d) : Descriptor();
+}
+
+std::string KernelCache::refusal() const {
+  std::string why;
+  folder(&why);
+  return why;
+}
+
 std::optional<std::string> KernelCache::find(const CacheKey& key) const {
-  if (!enabled()) return std::nullopt;
-  Result<std::string> file = readFile(path(key));
-  Header header, expected;
+  Descriptor dir = folder();
+  Descriptor d = dir ? openOwn(dir.get(), key.hex() + ".o", O_RDONLY) : Descriptor();
+  if (!d) return std::nullopt;
+  Result<std::string> file = readAll(d.get());
+  Header header;
   if (!file || file->size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file->data(), sizeof header);
   std::string_view body = std::string_view(*file).substr(sizeof header);
-  bool whole = std::memcmp(header.magic, expected.magic, sizeof header.magic) == 0 &&
-               header.high == key.high && header.low == key.low && header.size == body.size() &&
-               header.hash == hashText(body);
+  bool whole = std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.high == key.high &&
+               header.low == key.low && header.size == body.size() && header.hash == hashText(body);
   if (!whole) return std::nullopt;
-  std::error_code ignored; // its time says when it was last used
-  fs::last_write_time(path(key), fs::file_time_type::clock::now(), ignored);
+  ::futimens(d.get(), nullptr); // its time says when it was last used
   return std::string(body);
 }
 
 void KernelCache::store(const CacheKey& key, std::string_view bytes) {
-  if (!enabled()) return;
-  std::error_code error;
-  fs::create_directories(dir_, error);
-  if (error) return;
+  const int64_t size = int64_t(sizeof(Header) + bytes.size());
+  if (!enabled() || size > limit_) return;
+  Descriptor dir = folder();
+  if (!dir) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(dir_).parent_path(), ignored);
+    ::mkdir(dir_.c_str(), 0700);
+    dir = folder();
+  }
+  if (!dir) return;
+  const std::string name = key.hex() + ".o";
+  Descriptor old(::openat(dir.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info{};
+  if (old && ::fstat(old.get(), &info) == 0 && info.st_size != 0 && !startsWithMagic(old.get()))
+    return; // a file of that name which is not the cache's
+  Note note;
+  Descriptor lock = lockedNote(dir.get(), note);
+  if (!lock) return;
+  if (note.total > limit_ - size) note.total = trimTo(dir.get(), std::min(limit_ / 10 * 9, limit_ - size));
+  note.total += size;
+  write(lock, note); // before the file: a store that is killed is counted too much, never too little
   Header header;
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.high = key.high, header.low = key.low;
   header.size = bytes.size(), header.hash = hashText(bytes);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   file += bytes;
-  if (!writeFile(path(key), file)) return;
-  constexpr unsigned kStoresPerLook = 128;
-  if (stores_++ % kStoresPerLook == 0 && isTrimDue()) trim();
-}
-
-bool KernelCache::isTrimDue() const {
-  const std::string note = dir_ + "/trimmed";
-  std::error_code missing;
-  auto last = fs::last_write_time(note, missing), now = fs::file_time_type::clock::now();
-  if (!missing && last <= now && now - last < std::chrono::minutes(10)) return false;
-  return writeFile(note, std::string_view()).has_value();
+  (void)replaceFile(dir.get(), name, std::as_bytes(std::span(file)), 0600);
 }
 
 void KernelCache::trim() {
-  struct Entry {
-    fs::file_time_type used;
-    fs::path path;
-    int64_t size;
-  };
-  std::vector<Entry> entries;
-  int64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator it(dir_, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    size_t dot = name.find(".o");
-    if (dot == std::string::npos) continue;
-    std::error_code gone; // by another process
-    int64_t size = int64_t(it->file_size(gone));
-    auto used = it->last_write_time(gone);
-    if (gone) continue;
-    if (dot + 2 < name.size()) { // a store that is going on, or ended before its time
-      if (used < fs::file_time_type::clock::now() - std::chrono::hours(1)) fs::remove(it->path(), gone);
-      continue;
-    }
-    entries.push_back({used, it->path(), size});
-    total += size;
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& e : entries) {
-    if (total <= limit_) return;
-    fs::remove(e.path, error);
-    total -= e.size;
-  }
+  Descriptor dir = folder();
+  Note note;
+  Descriptor lock = dir ? lockedNote(dir.get(), note) : Descriptor();
+  if (!lock) return;
+  note.total = trimTo(dir.get(), limit_);
+  write(lock, note);
 }
 
 } // namespace bevel

@@ -2,11 +2,13 @@
 //
 // One file per kernel in $BEVEL_CACHE_DIR, else $XDG_CACHE_HOME/bevel, else ~/.cache/bevel;
 // BEVEL_CACHE_DIR="" turns the cache off. Files are written atomically and checked (size, hash, key) when
-// read: a damaged one is ignored and replaced. Least recently used files go when the folder exceeds its limit
-// (BEVEL_CACHE_LIMIT_MB, 512 by default).
+// read: a damaged one is ignored and replaced. Least recently used files go when the folder would exceed its limit
+// (BEVEL_CACHE_LIMIT_MB, 512 by default). Folder and files must belong to the user and be closed to others' writing:
+// what lies there is run. Nothing but files with the cache's own names and header is read, replaced or removed.
 #pragma once
 
-#include <atomic>
+#include "base/file.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +35,9 @@ public:
   static std::string directoryFromEnvironment();
 
   bool enabled() const { return !dir_.empty(); }
+  const std::string& directory() const { return dir_; }
+  /// Why the folder is not used although it exists ("it belongs to another user"); "" where it is.
+  std::string refusal() const;
   /// Object bytes stored under the key; nothing when absent or damaged.
   std::optional<std::string> find(const CacheKey& key) const;
   /// Stores bytes; failures (full disk, read-only folder) are silent: the cache is only a help.
@@ -43,13 +48,11 @@ public:
   std::string path(const CacheKey& key) const;
 
 private:
-  /// Whether no process has trimmed the folder for a while; notes that this one does. Looking at all files takes a
-  /// second where there are many.
-  bool isTrimDue() const;
+  /// The folder, where it exists and is safe; why it is not.
+  Descriptor folder(std::string* refusal = nullptr) const;
 
   std::string dir_;
   int64_t limit_;
-  std::atomic<unsigned> stores_ = 0;
 };
 
 } // namespace bevel

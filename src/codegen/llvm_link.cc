@@ -27,45 +27,32 @@ static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels
 namespace bevel {
 namespace {
 
-/// Bytes as a file in memory, for a linker that reads files.
-class MemoryFile {
-public:
-  static Result<MemoryFile> make(std::string_view bytes = "") {
-    MemoryFile file;
-    file.fd_ = ::memfd_create("bevel-link", MFD_CLOEXEC);
-    if (file.fd_ < 0)
-      return fail(ErrorCode::kIo, std::string("cannot create a file in memory: ") + std::strerror(errno));
-    BEVEL_CHECK(file.append(bytes));
-    return file;
-  }
-  MemoryFile(MemoryFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  MemoryFile& operator=(MemoryFile&&) = delete;
-  ~MemoryFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Status append(std::string_view bytes) {
-    if (!writeAll(fd_, std::as_bytes(std::span(bytes))))
-      return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
-    return {};
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+Status append(const Descriptor& file, std::string_view bytes) {
+  if (!writeAll(file.get(), std::as_bytes(std::span(bytes))))
+    return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
+  return {};
+}
 
-private:
-  MemoryFile() = default;
-  int fd_ = -1;
-};
+/// Bytes as a file in memory, for a linker that reads files.
+Result<Descriptor> memoryFile(std::string_view bytes) {
+  Descriptor file(::memfd_create("bevel-link", MFD_CLOEXEC));
+  if (!file)
+    return fail(ErrorCode::kIo, std::string("cannot create a file in memory: ") + std::strerror(errno));
+  BEVEL_CHECK(append(file, bytes));
+  return file;
+}
 
 /// The objects as one `ar` archive: a file for each would run into the limit on open files.
-Result<MemoryFile> archiveOf(const std::vector<std::string>& objects) {
-  BEVEL_TRY(MemoryFile file, MemoryFile::make("!<arch>\n"));
+Result<Descriptor> archiveOf(const std::vector<std::string>& objects) {
+  BEVEL_TRY(Descriptor file, memoryFile("!<arch>\n"));
   for (size_t i = 0; i < objects.size(); ++i) {
     std::string name = std::to_string(i) + ".o/";
     char header[61]; // name, time, owner, group, mode, size
     std::snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name.c_str(), 0, 0, 0, "644",
                   objects[i].size());
-    BEVEL_CHECK(file.append(header));
-    BEVEL_CHECK(file.append(objects[i]));
-    if (objects[i].size() % 2) BEVEL_CHECK(file.append("\n"));
+    BEVEL_CHECK(append(file, header));
+    BEVEL_CHECK(append(file, objects[i]));
+    if (objects[i].size() % 2) BEVEL_CHECK(append(file, "\n"));
   }
   return file;
 }
@@ -111,9 +98,9 @@ Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::st
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
   if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");
   if (job.strip) arguments.push_back("--strip-all");
-  BEVEL_TRY(MemoryFile script, MemoryFile::make(versionScript(job.exports)));
+  BEVEL_TRY(Descriptor script, memoryFile(versionScript(job.exports)));
   arguments.push_back("--version-script=" + script.path());
-  BEVEL_TRY(MemoryFile archive, archiveOf(job.objects));
+  BEVEL_TRY(Descriptor archive, archiveOf(job.objects));
   arguments.insert(arguments.end(), {"--whole-archive", archive.path(), "--no-whole-archive"});
   for (const std::string& file : job.files) arguments.push_back(file);
   if (Status linked = runLinker(arguments); !linked) {

@@ -150,13 +150,26 @@ Status VmFunction::emitPacked(const GraphVar& var, const GraphCall& call, const 
     BEVEL_TRY(values_[var], arg(call->args[0]));
     return {};
   }
+  BEVEL_TRY(Args args, argsOf(*call));
+  const auto* fields = var->type.as<TupleTypeNode>();
+  if (fields && fields->fields_.empty()) { // it writes into its last arguments and must return nothing
+    out_.packed(name, args, BEVEL_NO_REGISTER, originsOf(*call));
+    values_[var] = image::none();
+    return {};
+  }
+  ImageArg result = values_[var] = image::reg(out_.builtinTo(name, args, originsOf(*call)));
+  BEVEL_CHECK(matchType(result, image::str(fmt::format("the result of '{}'", name)), var->type));
+  BEVEL_CHECK(endPoint());
+  return matchLater();
+}
+
+Result<VmFunction::Args> VmFunction::argsOf(const GraphCallNode& call) {
   Args args;
-  for (const GraphExpr& e : call->args) {
+  for (const GraphExpr& e : call.args) {
     BEVEL_TRY(ImageArg a, arg(e));
     args.push_back(std::move(a));
   }
-  values_[var] = image::reg(out_.builtinTo(name, args, originsOf(*call)));
-  return {};
+  return args;
 }
 
 // The value of a call: a list for tuples (also of one field), as everywhere.
@@ -176,11 +189,7 @@ Result<ImageArg> VmFunction::callFunction(const std::string& name, const Args& a
 }
 
 Status VmFunction::emitFunctionCall(const GraphVar& var, const GraphCall& call, const GlobalVar& name) {
-  Args args;
-  for (const GraphExpr& e : call->args) {
-    BEVEL_TRY(ImageArg a, arg(e));
-    args.push_back(std::move(a));
-  }
+  BEVEL_TRY(Args args, argsOf(*call));
   BEVEL_TRY(values_[var], callFunction(name->name, args, originsOf(*call)));
   return {};
 }

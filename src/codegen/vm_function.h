@@ -58,6 +58,7 @@ private:
   Status emitCall(const GraphVar& var, const GraphCall& call);
   Status emitOp(const GraphVar& var, const GraphCall& call);
   Status emitKernel(const GraphCall& call, const GlobalVar& name, const PrimFunc& f);
+  Result<Args> argsOf(const GraphCallNode& call);
   Status emitPacked(const GraphVar& var, const GraphCall& call, const std::string& name);
   Status emitFunctionCall(const GraphVar& var, const GraphCall& call, const GlobalVar& name);
   Status emitWhile(const GraphVar& var, const GraphCall& call);

@@ -2,6 +2,7 @@
 #include "driver/commands.h"
 
 #include "base/file.h"
+#include "codegen/cache.h"
 #include "import/onnx_proto.h"
 
 #include <CLI/CLI.hpp>
@@ -77,6 +78,15 @@ Result<std::vector<int64_t>> shapeOf(const std::string& text) {
   return shape;
 }
 
+void warnOfCache() {
+  const KernelCache& cache = KernelCache::global();
+  if (std::string why = cache.refusal(); !why.empty())
+    fmt::print(stderr,
+               "warning: the kernel cache {} is not used: {}; chmod go-w it, or name another folder by "
+               "BEVEL_CACHE_DIR\n",
+               cache.directory(), why);
+}
+
 } // namespace
 
 Result<BuildOptions> buildOptions(const BuildFlags& f) {
@@ -103,6 +113,7 @@ Result<BuildOptions> buildOptions(const BuildFlags& f) {
     BEVEL_TRY(auto pair, keyValue(text, "--shape"));
     BEVEL_TRY(o.shapes[pair.first], shapeOf(pair.second));
   }
+  if (o.useCache) warnOfCache();
   o.progress = progressLine();
   return o;
 }

@@ -7,13 +7,8 @@
 #include "ir/build.h"
 
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace bevel {
 namespace {
@@ -87,31 +82,6 @@ std::string headerText(const Compiled& c, const std::string& name, const std::st
   return out;
 }
 
-// A file in the output's folder that has no name: it goes with the process, however that ends.
-class NamelessFile {
-public:
-  static Result<NamelessFile> make(const std::string& beside) {
-    std::string name = beside + ".XXXXXX";
-    NamelessFile file;
-    file.fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (file.fd_ < 0)
-      return fail(ErrorCode::kIo,
-                  fmt::format("cannot create a file beside '{}': {}", beside, strerror(errno)));
-    ::unlink(name.c_str());
-    return file;
-  }
-  NamelessFile(NamelessFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  NamelessFile& operator=(NamelessFile&&) = delete;
-  ~NamelessFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  std::string path() const { return fmt::format("/proc/self/fd/{}", fd_); }
-
-private:
-  NamelessFile() = default;
-  int fd_ = -1;
-};
-
 } // namespace
 
 Status writeLibrary(Compiled& c, const std::string& path) {
@@ -132,7 +102,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   std::string imageSymbol = name + "_image_data", weightsSymbol = name + "_weights_data";
   std::vector<DataBlob> blobs = {{imageSymbol, {std::as_bytes(std::span(block))}}};
   if (image.weightsSize()) blobs.push_back({weightsSymbol, image.weightPieces()});
-  BEVEL_TRY(NamelessFile data, NamelessFile::make(library));
+  BEVEL_TRY(Descriptor data, namelessFile(fs::path(library).parent_path().empty() ? "." : fs::path(library).parent_path().string()));
   BEVEL_CHECK(writeDataObject(blobs, c.target, data.path()));
   std::string headerOf = headerText(c, name, fs::path(path).filename().string());
   c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more

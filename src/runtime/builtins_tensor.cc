@@ -5,6 +5,11 @@
 
 namespace bevel::rt {
 
+static std::string nameOf(const Call& call) {
+  Value name = call.value(1);
+  return name.string() ? name.string()->text : "a tensor";
+}
+
 /// Says which tensor does not fit, what was expected and what was given.
 static Status mismatch(const Call& call, const Tensor& tensor, const char* reason) {
   const Function& f = call.frame.function;
@@ -15,9 +20,8 @@ static Status mismatch(const Call& call, const Tensor& tensor, const char* reaso
     return fail(BEVEL_ERROR_REFUSED, "input '%s' of '%s': expected %s, given %s: %s", param.name, f.name,
                 param.describe().c_str(), given.c_str(), reason);
   }
-  Value name = call.value(1);
-  return fail(BEVEL_ERROR_REFUSED, "%s in '%s': given %s: %s",
-              name.string() ? name.string()->text.c_str() : "a tensor", f.name, given.c_str(), reason);
+  return fail(BEVEL_ERROR_REFUSED, "%s in '%s': given %s: %s", nameOf(call).c_str(), f.name, given.c_str(),
+              reason);
 }
 
 static Status matchDim(const Call& call, const Tensor& tensor, int32_t axis, int64_t code, int64_t value) {
@@ -43,7 +47,9 @@ static Status matchShape(Call& call) {
   Tensor* tensor;
   int64_t dtype, rank;
   BEVEL_RT_TRY(call.checkCount(4, 4 + 2 * 64));
-  BEVEL_RT_TRY(call.tensor(0, &tensor));
+  if (call.tensor(0, &tensor))
+    return fail(BEVEL_ERROR_REFUSED, "%s in '%s': given %s, expected a tensor", nameOf(call).c_str(),
+                call.frame.function.name, kindName(call.value(0).kind()));
   BEVEL_RT_TRY(call.integer(2, &dtype));
   BEVEL_RT_TRY(call.integer(3, &rank));
   if (dtype >= 0 && dtype != packDtype(tensor->dl.dtype))

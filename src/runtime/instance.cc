@@ -47,11 +47,6 @@ void Instance::recordFailure(const char* message) {
   if (failure_.empty()) failure_ = message && *message ? message : "no reason given";
 }
 
-/// "float32[1, 3]" or "text", for messages about a value of the wrong kind.
-static std::string describe(const Value& value) {
-  return value.tensor() ? describeTensor(value.tensor()->dl) : kindName(value.kind());
-}
-
 Status Instance::checkArgument(const Function& function, size_t index, Value& value) const {
   const Param& param = function.params[index];
   if (value.isNone() && param.defaultConstant != BEVEL_NO_CONSTANT)

@@ -25,7 +25,7 @@ static Registry& registry() {
     auto* made = new Registry;
     for (const PackedEntry& entry : packedTable())
       made->functions[entry.name] =
-          Ref<PackedFunction>::adopt(new PackedFunction(entry.function, nullptr, nullptr));
+          Ref<PackedFunction>::adopt(new PackedFunction(entry.function, nullptr, nullptr, entry.mostArgs));
     return made;
   }();
   return r;
@@ -69,6 +69,8 @@ uint64_t packedVersion() {
 
 Status PackedFunction::call(const bevel_ctx* ctx, const bevel_value* args, int32_t numArgs,
                             Value* result) const {
+  if (numArgs > mostArgs_)
+    return fail(BEVEL_ERROR_REFUSED, "it takes at most %d arguments, %d are given", mostArgs_, numArgs);
   std::vector<Value> wrapped;
   std::vector<bevel_value> plain;
   for (int32_t i = 0; i < numArgs; ++i) {

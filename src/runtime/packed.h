@@ -9,7 +9,8 @@ namespace bevel::rt {
 /// A registered function, kept alive by those who call it.
 class PackedFunction final : public Object {
 public:
-  PackedFunction(bevel_packed f, void* s, void (*d)(void*)) : function(f), self_(s), deleter_(d) {}
+  PackedFunction(bevel_packed f, void* s, void (*d)(void*), int32_t mostArgs = INT32_MAX)
+      : function(f), self_(s), deleter_(d), mostArgs_(mostArgs) {}
   ~PackedFunction() override {
     if (deleter_) deleter_(self_);
   }
@@ -23,6 +24,7 @@ private:
   bevel_packed function;
   void* self_;
   void (*deleter_)(void*);
+  int32_t mostArgs_;
 };
 
 Status registerPacked(const char* name, Ref<PackedFunction> function, bool override);
@@ -36,6 +38,7 @@ uint64_t packedVersion();
 struct PackedEntry {
   const char* name;
   bevel_packed function;
+  int32_t mostArgs;
 };
 
 } // namespace bevel::rt

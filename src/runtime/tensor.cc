@@ -275,4 +275,8 @@ Status scalarInt(const Tensor& t, int64_t* value) {
   return BEVEL_OK;
 }
 
+std::string describe(const Value& value) {
+  return value.tensor() ? describeTensor(value.tensor()->dl) : kindName(value.kind());
+}
+
 } // namespace bevel::rt

@@ -98,4 +98,7 @@ Status scalarInt(const Tensor& tensor, int64_t* value);
 /// Element `i` of an int8 … int64, uint8 … uint64 or bool tensor.
 Status elementInt(const Tensor& tensor, int64_t i, int64_t* value);
 
+/// "float32[1, 3]" or "text", for messages about a value of the wrong kind.
+std::string describe(const Value& value);
+
 } // namespace bevel::rt

@@ -170,13 +170,18 @@ Status Instance::callPackedFunction(const Instruction& in, Frame& frame) {
   Ref<PackedFunction> function = cache.packed; // it may unregister itself
   failText(BEVEL_OK, "");
   BEVEL_RT_TRY(function->call(&ctx_, raw.data(), int32_t(raw.size()), &result));
+  if (in.reg == BEVEL_NO_REGISTER) {
+    if (result.isNone()) return BEVEL_OK;
+    return fail(BEVEL_ERROR_REFUSED, "it returned %s, but it should write its result into its last arguments",
+                describe(result).c_str());
+  }
   // It may have returned an argument, as it is or by way of DLPack: its place in the arena serves again after
   // its last use, and an input is the caller's.
   BEVEL_RT_TRY(settle(result, [&](const Storage& s) {
     return isPlanned(s) ||
            std::any_of(values.begin(), values.end(), [&](const Value& v) { return liesInPassing(v, s); });
   }));
-  (in.reg == BEVEL_NO_REGISTER ? frame.nowhere : frame.registers[in.reg]) = std::move(result);
+  frame.registers[in.reg] = std::move(result);
   return BEVEL_OK;
 }
 

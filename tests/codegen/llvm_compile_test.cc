@@ -126,7 +126,7 @@ TEST(KernelCacheTest, FindsWhatWasStoredAndIgnoresDamage) {
 
 TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   TemporaryFolder folder;
-  KernelCache cache(folder.path, 3000);
+  KernelCache cache(folder.path), small(folder.path, 3000);
   std::vector<CacheKey> keys;
   auto now = std::filesystem::file_time_type::clock::now();
   for (int i = 0; i < 5; ++i) {
@@ -135,7 +135,7 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
     std::filesystem::last_write_time(cache.path(keys.back()), now - std::chrono::seconds(100 - i));
   }
   ASSERT_TRUE(cache.find(keys[0])); // used just now
-  cache.trim();
+  small.trim();
   EXPECT_TRUE(cache.find(keys[0]));
   EXPECT_FALSE(cache.find(keys[1]));
   EXPECT_FALSE(cache.find(keys[2]));
@@ -143,23 +143,113 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.find(keys[4]));
 }
 
-// Every process stores a first kernel: the folder is looked through now and then only.
-TEST(KernelCacheTest, StoresTrimWhenNobodyHasForAWhile) {
+int64_t bytesIn(const std::string& folder) {
+  int64_t total = 0;
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    if (e.path().extension() == ".o") total += int64_t(e.file_size());
+  return total;
+}
+
+// Each store is one of a new process: what the others stored counts.
+TEST(KernelCacheTest, StaysBelowItsLimit) {
   TemporaryFolder folder;
-  auto storeInNewProcess = [&](const char* name) {
-    KernelCache(folder.path, 1500).store(cacheKey(name), std::string(1000, 'x'));
-  };
-  storeInNewProcess("a");
-  storeInNewProcess("b");
-  KernelCache cache(folder.path, 1500);
-  auto isThere = [&](const char* name) { return std::filesystem::exists(cache.path(cacheKey(name))); };
-  EXPECT_TRUE(isThere("a") && isThere("b"));
-  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-  std::filesystem::last_write_time(folder.path + "/trimmed", old);
-  std::filesystem::last_write_time(cache.path(cacheKey("a")), old);
-  storeInNewProcess("c");
-  EXPECT_FALSE(isThere("a"));
-  EXPECT_TRUE(isThere("c"));
+  for (int i = 0; i < 20; ++i) {
+    CacheKey key = cacheKey("k" + std::to_string(i));
+    KernelCache(folder.path, 3500).store(key, std::string(1000, 'x'));
+    EXPECT_LE(bytesIn(folder.path), 3500) << i;
+    EXPECT_TRUE(KernelCache(folder.path).find(key)) << "the newest one stays";
+  }
+  CacheKey large = cacheKey("large");
+  KernelCache(folder.path, 3500).store(large, std::string(4000, 'x'));
+  EXPECT_FALSE(KernelCache(folder.path).find(large)) << "larger than the limit";
+  std::filesystem::remove(folder.path + "/bevel-cache-size"); // counted anew
+  KernelCache(folder.path, 3500).store(cacheKey("again"), std::string(1000, 'x'));
+  EXPECT_LE(bytesIn(folder.path), 3500);
+}
+
+TEST(KernelCacheTest, ManyThreadsStayBelowTheLimit) {
+  TemporaryFolder folder;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      KernelCache cache(folder.path, 20000);
+      for (int i = 0; i < 30; ++i)
+        cache.store(cacheKey(std::to_string(t) + "/" + std::to_string(i)), std::string(1000, 'x'));
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_LE(bytesIn(folder.path), 20000);
+  EXPECT_GE(bytesIn(folder.path), 10000);
+}
+
+// Objects are run: nobody else may have been able to put them there.
+TEST(KernelCacheTest, IsNotUsedWhereOthersMayWrite) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder;
+  KernelCache cache(folder.path);
+  CacheKey key = cacheKey("k");
+  cache.store(key, "bytes");
+  ASSERT_TRUE(cache.find(key));
+  EXPECT_EQ(cache.refusal(), "");
+  for (fs::perms open : {fs::perms::others_write, fs::perms::group_write}) {
+    fs::permissions(folder.path, open, fs::perm_options::add);
+    EXPECT_FALSE(cache.find(key));
+    EXPECT_EQ(cache.refusal(), "others may write to it");
+    cache.store(cacheKey("other"), "bytes");
+    fs::permissions(folder.path, open, fs::perm_options::remove);
+    EXPECT_FALSE(cache.find(cacheKey("other")));
+    fs::permissions(cache.path(key), open, fs::perm_options::add);
+    EXPECT_FALSE(cache.find(key)) << "a file that others may write to";
+    fs::permissions(cache.path(key), open, fs::perm_options::remove);
+    EXPECT_TRUE(cache.find(key));
+  }
+  KernelCache made(folder.path + "/new");
+  made.store(key, "bytes");
+  EXPECT_EQ(fs::status(folder.path + "/new").permissions(), fs::perms::owner_all);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(chown(cache.path(key).c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(cache.find(key)) << "a file of another owner";
+  ASSERT_EQ(chown(folder.path.c_str(), 12345, 12345), 0);
+  EXPECT_EQ(cache.refusal(), "it belongs to another user");
+}
+
+// Links and pipes of the cache's names are neither followed nor waited for.
+TEST(KernelCacheTest, WritesThroughNothing) {
+  namespace fs = std::filesystem;
+  TemporaryFolder folder, elsewhere;
+  KernelCache cache(folder.path);
+  CacheKey key = cacheKey("k"), piped = cacheKey("p");
+  std::string mine = elsewhere.path + "/mine";
+  ASSERT_TRUE(writeFile(mine, std::string_view("precious")));
+  fs::create_symlink(mine, cache.path(key));
+  fs::create_symlink(mine, folder.path + "/bevel-cache-size");
+  ASSERT_EQ(mkfifo(cache.path(piped).c_str(), 0600), 0);
+  EXPECT_FALSE(cache.find(key));
+  EXPECT_FALSE(cache.find(piped));
+  cache.store(key, "bytes");
+  cache.store(piped, "bytes");
+  cache.trim();
+  EXPECT_EQ(*readFile(mine), "precious");
+  fs::remove(folder.path + "/bevel-cache-size");
+  ASSERT_EQ(mkfifo((folder.path + "/bevel-cache-size").c_str(), 0600), 0);
+  cache.store(key, "bytes");
+  EXPECT_EQ(*readFile(mine), "precious");
+}
+
+TEST(KernelCacheTest, LeavesFilesThatAreNotItsOwn) {
+  TemporaryFolder folder;
+  KernelCache cache(folder.path, 100);
+  CacheKey key = cacheKey("k");
+  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(100);
+  std::vector<std::string> mine = {folder.path + "/model.onnx", folder.path + "/main.o", folder.path + "/a.o.abcdef",
+                                   folder.path + "/trimmed", cache.path(key), cache.path(cacheKey("x")) + ".abcdef"};
+  for (const std::string& path : mine) {
+    ASSERT_TRUE(writeFile(path, std::string_view("my own work")));
+    std::filesystem::last_write_time(path, old);
+  }
+  for (int i = 0; i < 10; ++i) cache.store(cacheKey(std::to_string(i)), "bytes");
+  cache.store(key, "bytes");
+  cache.trim();
+  for (const std::string& path : mine) EXPECT_EQ(readFile(path).value_or(""), "my own work") << path;
 }
 
 TEST(KernelCacheTest, TrimRemovesWhatKilledStoresLeft) {
@@ -170,7 +260,7 @@ TEST(KernelCacheTest, TrimRemovesWhatKilledStoresLeft) {
   std::string old = cache.path(key) + ".aBcDe1", young = cache.path(key) + ".aBcDe2",
               foreign = folder.path + "/notes";
   for (const std::string& path : {old, young, foreign}) {
-    ASSERT_TRUE(writeFile(path, std::string_view("half")));
+    ASSERT_TRUE(writeFile(path, std::string_view("BEVELKC1 half")));
     auto age = path == young ? std::chrono::minutes(1) : std::chrono::minutes(600);
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
   }

@@ -332,7 +332,7 @@ def test_interpreter_runs_graph_functions(bevel, tmp_path, condition):
 
 
 def test_interpreter_names_the_fault_of_a_graph(bevel, tmp_path):
-    (tmp_path / "graph.py").write_text(INTERPRETED.replace("OFFSET", "1"))
+    (tmp_path / "graph.py").write_text(INTERPRETED.replace("OFFSET", "(vi // 1000 + 1)"))
     message = bevel("run", "graph.py", "--interpret", "--random", "1", code=3, cwd=tmp_path).stderr
     assert "while interpreting 'scale'" in message and "X" in message
 

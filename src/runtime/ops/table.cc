@@ -7,7 +7,7 @@ namespace bevel::rt {
 
 std::span<const PackedEntry> packedTable() {
   static const PackedEntry kTable[] = {
-#define BEVEL_PACKED(name, function) {name, function},
+#define BEVEL_PACKED(name, function, mostArgs) {name, function, mostArgs},
 #include "runtime/ops/table.inc"
 #undef BEVEL_PACKED
   };
