@@ -145,10 +145,12 @@ Status replaceFile(int folder, const std::string& name, std::span<const std::byt
   auto link = [&](const char* candidate) {
     return ::linkat(AT_FDCWD, d.path().c_str(), folder, candidate, AT_SYMLINK_FOLLOW) == 0;
   };
-  if (!d && (temporary = freeName(name, create)).empty()) return fail(ioError("cannot create a file beside", name));
+  if (!d && (temporary = freeName(name, create)).empty())
+    return fail(ioError("cannot create a file beside", name));
   bool written = writeAll(d.get(), content);
   if (written && temporary.empty()) temporary = freeName(name, link);
-  if (written && !temporary.empty() && ::renameat(folder, temporary.c_str(), folder, name.c_str()) == 0) return {};
+  if (written && !temporary.empty() && ::renameat(folder, temporary.c_str(), folder, name.c_str()) == 0)
+    return {};
   Error e = ioError("cannot write", name);
   if (!temporary.empty()) ::unlinkat(folder, temporary.c_str(), 0);
   return fail(std::move(e));

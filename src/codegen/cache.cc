@@ -52,7 +52,8 @@ std::string refusalOf(const struct stat& info) {
 Descriptor openOwn(int folder, const std::string& name, int flags) {
   Descriptor d(::openat(folder, name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat info{};
-  if (d && (::fstat(d.get(), &info) != 0 || !S_ISREG(info.st_mode) || !refusalOf(info).empty())) return Descriptor();
+  if (d && (::fstat(d.get(), &info) != 0 || !S_ISREG(info.st_mode) || !refusalOf(info).empty()))
+    return Descriptor();
   return d;
 }
 

@@ -155,9 +155,10 @@ Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<
   BEVEL_TRY(std::vector<int64_t> dims, dimsOf(function, types, scalars));
   for (const Expr& condition : conditions)
     if (evaluate(condition, function, dims) == 0)
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("the sizes do not fit the program, which would leave a buffer: {} does not hold",
-                              print(condition)));
+      return fail(
+          ErrorCode::kInvalid,
+          fmt::format("the sizes do not fit the program, which would leave a buffer: {} does not hold",
+                      print(condition)));
   HostContext host;
   int count = threads > 0 ? threads : int(std::max(1u, std::thread::hardware_concurrency()));
   int64_t shared = evaluate(workspaceBytes(function), function, dims),

@@ -12,7 +12,7 @@ struct HostKernel {
   std::string name;
   PrimFunc function; // lowered
   std::shared_ptr<const JitModule> code;
-  CompileStats stats; // of all that were compiled together
+  CompileStats stats;           // of all that were compiled together
   std::vector<Expr> conditions; // on sizes, that run() checks (loop/size_conditions.h)
 
   /// Lowers (on several threads) and compiles scheduled programs; by name.

@@ -102,7 +102,9 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   std::string imageSymbol = name + "_image_data", weightsSymbol = name + "_weights_data";
   std::vector<DataBlob> blobs = {{imageSymbol, {std::as_bytes(std::span(block))}}};
   if (image.weightsSize()) blobs.push_back({weightsSymbol, image.weightPieces()});
-  BEVEL_TRY(Descriptor data, namelessFile(fs::path(library).parent_path().empty() ? "." : fs::path(library).parent_path().string()));
+  BEVEL_TRY(
+      Descriptor data,
+      namelessFile(fs::path(library).parent_path().empty() ? "." : fs::path(library).parent_path().string()));
   BEVEL_CHECK(writeDataObject(blobs, c.target, data.path()));
   std::string headerOf = headerText(c, name, fs::path(path).filename().string());
   c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more

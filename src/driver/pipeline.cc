@@ -69,8 +69,7 @@ std::vector<Row> programRows(PipelineContext& c) {
 std::vector<Row> compileRows(PipelineContext& c) {
   const bool always = true;
   std::vector<Row> rows = {
-      {always,
-       {"check_sizes", "what calls need of symbolic sizes is checked at run time", Run(checkSizes)}},
+      {always, {"check_sizes", "what calls need of symbolic sizes is checked at run time", Run(checkSizes)}},
       {always, {"fold_constants", "evaluates calls of constants", Run(foldConstants)}},
       {always, {"remove_dead", "drops what nothing uses", Run(removeDead)}},
       {always, {"eliminate_common", "binds equal calls once", Run(eliminateCommon)}},

@@ -240,8 +240,9 @@ TEST(KernelCacheTest, LeavesFilesThatAreNotItsOwn) {
   KernelCache cache(folder.path, 100);
   CacheKey key = cacheKey("k");
   auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(100);
-  std::vector<std::string> mine = {folder.path + "/model.onnx", folder.path + "/main.o", folder.path + "/a.o.abcdef",
-                                   folder.path + "/trimmed", cache.path(key), cache.path(cacheKey("x")) + ".abcdef"};
+  std::vector<std::string> mine = {
+      folder.path + "/model.onnx", folder.path + "/main.o", folder.path + "/a.o.abcdef",
+      folder.path + "/trimmed",    cache.path(key),         cache.path(cacheKey("x")) + ".abcdef"};
   for (const std::string& path : mine) {
     ASSERT_TRUE(writeFile(path, std::string_view("my own work")));
     std::filesystem::last_write_time(path, old);

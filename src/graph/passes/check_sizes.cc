@@ -101,8 +101,9 @@ private:
       ++tensor;
       if (!t || !t->known) continue;
       if (!t->dtype.isVoid() && t->dtype != b->dtype)
-        return fail(ErrorCode::kInvalid, fmt::format("tensor {} of '{}' is {}, its buffer \"{}\" is {}", tensor - 1,
-                                                     name->name, t->dtype.str(), b->name, b->dtype.str()));
+        return fail(ErrorCode::kInvalid,
+                    fmt::format("tensor {} of '{}' is {}, its buffer \"{}\" is {}", tensor - 1, name->name,
+                                t->dtype.str(), b->name, b->dtype.str()));
       if (Status ok = unifyShape(b->shape, t->shape, dims, builder.analyzer(), &conditions); !ok)
         return fail(std::move(ok.error()).note(fmt::format("tensor {} of '{}'", tensor - 1, name->name)));
     }

@@ -5,7 +5,7 @@
 
 namespace bevel::rt {
 
-#define BEVEL_PACKED(name, function, mostArgs)                                                                         \
+#define BEVEL_PACKED(name, function, mostArgs)                                                               \
   int32_t function(const bevel_ctx* ctx, void* self, const bevel_value* args, int32_t count,                 \
                    bevel_value* result);
 #include "runtime/ops/table.inc"
