@@ -2,6 +2,7 @@
 #include "arith/rule_parser.h"
 
 #include "arith/number.h"
+#include "ir/evaluate.h"
 
 #include <cctype>
 
@@ -147,45 +148,6 @@ private:
   PatternArena& arena_;
 };
 
-std::optional<int64_t> fold(BinaryOp op, int64_t a, int64_t b) {
-  switch (op) {
-  case BinaryOp::kAdd:
-    return checkedAdd(a, b);
-  case BinaryOp::kSub:
-    return checkedSub(a, b);
-  case BinaryOp::kMul:
-    return checkedMul(a, b);
-  case BinaryOp::kFloorDiv:
-    if (b == 0 || (a == INT64_MIN && b == -1)) return std::nullopt;
-    return floorDivide(a, b);
-  case BinaryOp::kFloorMod:
-    if (b == 0) return std::nullopt;
-    return b == -1 ? 0 : floorModulo(a, b);
-  case BinaryOp::kMin:
-    return a < b ? a : b;
-  case BinaryOp::kMax:
-    return a > b ? a : b;
-  case BinaryOp::kEq:
-    return a == b;
-  case BinaryOp::kNe:
-    return a != b;
-  case BinaryOp::kLt:
-    return a < b;
-  case BinaryOp::kLe:
-    return a <= b;
-  case BinaryOp::kGt:
-    return a > b;
-  case BinaryOp::kGe:
-    return a >= b;
-  case BinaryOp::kAnd:
-    return a && b;
-  case BinaryOp::kOr:
-    return a || b;
-  default:
-    return std::nullopt;
-  }
-}
-
 } // namespace
 
 int parsePattern(std::string_view text, PatternArena& arena) {
@@ -213,7 +175,8 @@ std::optional<int64_t> foldPattern(const PatternArena& arena, int index, const B
     // Conditions are read left to right: a guard before a division protects it.
     if (a && p.op == BinaryOp::kAnd && !*a) return 0;
     auto b = a ? foldPattern(arena, p.kids[1], binds) : std::nullopt;
-    return a && b ? fold(p.op, *a, *b) : std::nullopt;
+    bool logical = p.op == BinaryOp::kAnd || p.op == BinaryOp::kOr;
+    return a && b ? exactInt(p.op, *a, *b, logical ? kBool : kInt64) : std::nullopt;
   }
   case Pattern::kNot: {
     auto a = foldPattern(arena, p.kids[0], binds);

@@ -17,66 +17,6 @@ bool isNarrowFloat(DType t) {
   return t.isFloat() && !t.isIeee(32) && !t.isIeee(64);
 }
 
-/// C library name of an intrinsic for fp64 (fp32 adds an f), or null.
-const char* libmName(Intrin op) {
-  switch (op) {
-  case Intrin::kExp:
-    return "exp";
-  case Intrin::kExp2:
-    return "exp2";
-  case Intrin::kExp10:
-    return "exp10";
-  case Intrin::kExpm1:
-    return "expm1";
-  case Intrin::kLog:
-    return "log";
-  case Intrin::kLog2:
-    return "log2";
-  case Intrin::kLog10:
-    return "log10";
-  case Intrin::kLog1p:
-    return "log1p";
-  case Intrin::kSin:
-    return "sin";
-  case Intrin::kCos:
-    return "cos";
-  case Intrin::kTan:
-    return "tan";
-  case Intrin::kAsin:
-    return "asin";
-  case Intrin::kAcos:
-    return "acos";
-  case Intrin::kAtan:
-    return "atan";
-  case Intrin::kSinh:
-    return "sinh";
-  case Intrin::kCosh:
-    return "cosh";
-  case Intrin::kTanh:
-    return "tanh";
-  case Intrin::kAsinh:
-    return "asinh";
-  case Intrin::kAcosh:
-    return "acosh";
-  case Intrin::kAtanh:
-    return "atanh";
-  case Intrin::kErf:
-    return "erf";
-  case Intrin::kPow:
-    return "pow";
-  case Intrin::kAtan2:
-    return "atan2";
-  case Intrin::kFmod:
-    return "fmod";
-  case Intrin::kHypot:
-    return "hypot";
-  case Intrin::kNextAfter:
-    return "nextafter";
-  default:
-    return nullptr;
-  }
-}
-
 /// The LLVM intrinsic with the same meaning, for float operands.
 llvm::Intrinsic::ID floatIntrinsic(Intrin op) {
   switch (op) {
@@ -239,7 +179,7 @@ Value* KernelEmitter::emitMath(const CallNode& call) {
   default:
     break;
   }
-  const char* name = libmName(call.op);
+  const char* name = intrinInfo(call.op).library;
   if (!name)
     return refuse(where, std::string("T.") + intrinInfo(call.op).name + " on " + operand.str(),
                   type(call.dtype));

@@ -1,6 +1,8 @@
 // Builders of expressions and attributes, with local constant folding.
 #include "ir/build.h"
 
+#include "ir/evaluate.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,17 +10,15 @@ namespace bevel {
 
 Expr constant(DType dtype, int64_t value) {
   if (dtype.lanes > 1) return make<const BroadcastNode>(constant(dtype.scalar(), value), dtype.lanes);
-  if (dtype.isFloat()) return make<const FloatImmNode>(dtype, double(value));
+  if (dtype.isFloat()) return constantFloat(dtype, double(value));
   return make<const IntImmNode>(dtype, dtype.isBool() ? value != 0 : value);
 }
 
 Expr constantFloat(DType dtype, double value) {
   if (dtype.lanes > 1) return make<const BroadcastNode>(constantFloat(dtype.scalar(), value), dtype.lanes);
-  if (dtype.isFloat()) { // the value is one of the dtype's, so that equality and text are exact
-    double rounded = dtype.isIeee(64) ? value : decodeFloat(dtype, encodeFloat(dtype, value, false));
-    return make<const FloatImmNode>(dtype, rounded);
-  }
-  return constant(dtype, int64_t(value));
+  // The value is one of the dtype's, so that equality and text are exact.
+  if (dtype.isFloat()) return make<const FloatImmNode>(dtype, roundFloat(dtype, value, false));
+  return constant(dtype, floatToInt(dtype, value));
 }
 
 std::optional<int64_t> asConst(const Expr& e) {
@@ -47,84 +47,6 @@ int64_t floorModulo(int64_t a, int64_t b) {
 
 namespace {
 
-// Folds integers; nothing where the result leaves the dtype or is undefined.
-std::optional<int64_t> foldInt(BinaryOp op, int64_t a, int64_t b, DType t) {
-  int64_t r = 0;
-  bool overflow = false;
-  switch (op) {
-  case BinaryOp::kAdd:
-    overflow = __builtin_add_overflow(a, b, &r);
-    break;
-  case BinaryOp::kSub:
-    overflow = __builtin_sub_overflow(a, b, &r);
-    break;
-  case BinaryOp::kMul:
-    overflow = __builtin_mul_overflow(a, b, &r);
-    break;
-  case BinaryOp::kDiv:
-    if (b == 0 || b == -1)
-      overflow = b == 0 || a == INT64_MIN, r = overflow ? 0 : -a;
-    else
-      r = a / b;
-    break;
-  case BinaryOp::kMod:
-    if (b == 0)
-      overflow = true;
-    else
-      r = b == -1 ? 0 : a % b;
-    break;
-  case BinaryOp::kFloorDiv:
-    if (b == 0 || (b == -1 && a == INT64_MIN))
-      overflow = true;
-    else
-      r = floorDivide(a, b);
-    break;
-  case BinaryOp::kFloorMod:
-    if (b == 0)
-      overflow = true;
-    else
-      r = floorModulo(a, b);
-    break;
-  case BinaryOp::kMin:
-    r = std::min(a, b);
-    break;
-  case BinaryOp::kMax:
-    r = std::max(a, b);
-    break;
-  case BinaryOp::kEq:
-    return a == b;
-  case BinaryOp::kNe:
-    return a != b;
-  case BinaryOp::kLt:
-    return a < b;
-  case BinaryOp::kLe:
-    return a <= b;
-  case BinaryOp::kGt:
-    return a > b;
-  case BinaryOp::kGe:
-    return a >= b;
-  case BinaryOp::kAnd:
-    r = t.isBool() ? a && b : a & b;
-    break;
-  case BinaryOp::kOr:
-    r = t.isBool() ? a || b : a | b;
-    break;
-  case BinaryOp::kBitAnd:
-    r = a & b;
-    break;
-  case BinaryOp::kBitOr:
-    r = a | b;
-    break;
-  case BinaryOp::kBitXor:
-    r = a ^ b;
-    break;
-  default:
-    return std::nullopt;
-  }
-  if (overflow || r < minValue(t) || r > maxValue(t)) return std::nullopt;
-  return r;
-}
-
 // Brings both operands to one dtype: lanes broadcast, integer constants follow the other side, the narrower
 // index widens.
 void unify(Expr& a, Expr& b) {
@@ -138,7 +60,8 @@ void unify(Expr& a, Expr& b) {
   DType ta = a->dtype, tb = b->dtype;
   auto follows = [](const Expr& e, DType t) {
     auto c = asConst(e);
-    return c && t.isInteger() && *c >= minValue(t) && *c <= maxValue(t);
+    bool wrapped = c && *c < 0 && e->dtype.isUInt(); // stands for a value above int64's
+    return c && !wrapped && t.isInteger() && *c >= minValue(t) && *c <= maxValue(t);
   };
   if (asConst(a) && !asConst(b) && follows(a, tb))
     a = constant(tb, *asConst(a));
@@ -191,9 +114,8 @@ Expr binary(BinaryOp op, Expr a, Expr b) {
   bool integer = a->dtype.isInteger() || a->dtype.isBool();
   if (integer) {
     auto ca = asConst(a), cb = asConst(b);
-    bool unsigned64 = a->dtype.isUInt() && a->dtype.bits == 64; // stored wrapped: order is not int64's
-    if (ca && cb && !unsigned64)
-      if (auto r = foldInt(op, *ca, *cb, a->dtype))
+    if (ca && cb)
+      if (auto r = exactInt(op, *ca, *cb, a->dtype.scalar()))
         return constant(isComparison(op) ? DType::Bool(a->dtype.lanes) : a->dtype, *r);
   }
   Expr folded;
@@ -244,8 +166,7 @@ Expr castTo(DType dtype, Expr value) {
 }
 
 Expr call(Intrin op, Array<NodeRef> args) {
-  DType t = cast<ExprNode>(args[0])->dtype;
-  if (op == Intrin::kIsNan || op == Intrin::kIsInf || op == Intrin::kIsFinite) t = DType::Bool(t.lanes);
+  DType t = impliedDType(op, args);
   return make<const CallNode>(t, op, std::move(args));
 }
 

@@ -188,15 +188,30 @@ enum class Effect : uint8_t { kPure, kReads, kWrites, kSynchronises, kOpaque };
 
 /// Scalar intrinsics, from intrinsics.def.
 enum class Intrin : uint8_t {
-#define INTRIN(id, name, effect, arity) k##id,
+#define INTRIN(id, ...) k##id,
 #include "ir/intrinsics.def"
 #undef INTRIN
 };
 extern const char* const kIntrinNames[];
+/// The dtype that a call has unless it says otherwise; see intrinsics.def.
+enum class DTypeRule : uint8_t {
+  kSame,
+  kBoolLanes,
+  kDTypeFirst,
+  kInt,
+  kPointer,
+  kNone,
+  kSecond,
+  kLane,
+  kFloat
+};
 struct IntrinInfo {
   const char* name; // spelling after "T."
   Effect effect;
   int arity; // -1: any number of arguments
+  DTypeRule rule;
+  int adapts;          // the first argument whose bare numbers take the dtype of the others; -1: none
+  const char* library; // C function for fp64 (fp32 adds an f), or null
 };
 const IntrinInfo& intrinInfo(Intrin op);
 int numIntrins();
@@ -216,6 +231,8 @@ public:
   NODE(Call) FIELDS(USE(dtype), ENUM(op, kIntrinNames), USE(args), USE(attrs))
 };
 using Call = Ref<const CallNode>;
+/// The dtype of a call by the rule of its intrinsic; void where a call states it (kDTypeFirst) or has none.
+DType impliedDType(Intrin op, const Array<NodeRef>& args);
 
 /// [min, min + extent).
 class RangeNode : public Node {

@@ -28,13 +28,14 @@ const char* const kBinaryNames[] = {
 const char* const kIterTypeNames[] = {"spatial", "reduce", "scan", "opaque"};
 const char* const kForKindNames[] = {"serial", "parallel", "vectorized", "unroll", "thread_binding"};
 const char* const kIntrinNames[] = {
-#define INTRIN(id, name, effect, arity) name,
+#define INTRIN(id, name, ...) name,
 #include "ir/intrinsics.def"
 #undef INTRIN
 };
 
 static const IntrinInfo kIntrins[] = {
-#define INTRIN(id, name, effect, arity) {name, Effect::effect, arity},
+#define INTRIN(id, name, effect, arity, rule, adapts, library, ...)                                          \
+  {name, Effect::effect, arity, DTypeRule::rule, adapts, library},
 #include "ir/intrinsics.def"
 #undef INTRIN
 };
@@ -44,6 +45,33 @@ const IntrinInfo& intrinInfo(Intrin op) {
 }
 int numIntrins() {
   return int(std::size(kIntrins));
+}
+
+DType impliedDType(Intrin op, const Array<NodeRef>& args) {
+  auto dtypeOf = [&](size_t i) {
+    const auto* e = i < args.size() ? args[i].as<ExprNode>() : nullptr;
+    return e ? e->dtype : DType::Void();
+  };
+  switch (intrinInfo(op).rule) {
+  case DTypeRule::kSame:
+    return dtypeOf(0);
+  case DTypeRule::kBoolLanes:
+    return DType::Bool(dtypeOf(0).lanes);
+  case DTypeRule::kInt:
+    return kInt32;
+  case DTypeRule::kPointer:
+    return DType::Handle();
+  case DTypeRule::kSecond:
+    return dtypeOf(1);
+  case DTypeRule::kLane:
+    return dtypeOf(0).scalar();
+  case DTypeRule::kFloat:
+    return kFloat32.withLanes(dtypeOf(0).lanes);
+  case DTypeRule::kDTypeFirst:
+  case DTypeRule::kNone:
+    break;
+  }
+  return DType::Void();
 }
 
 LoadNode::LoadNode(Buffer b, Array<Expr> i, Expr p)

@@ -111,7 +111,7 @@ private:
   bool toExprs(const Value& a, const Value& b, Expr& x, Expr& y, const Token& where);
   Value applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where);
   Value applyUnary(std::string_view op, const Value& a, const Token& where);
-  Value foldNumbers(std::string_view op, const Value& a, const Value& b, const Token& where);
+  Value foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const Value& b, const Token& where);
   Value makeBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
   NodeRef attrNode(const Value& v, const Token& where);
   Dict attrDict(const Value& v, const Token& where);

@@ -1,5 +1,4 @@
 // Calls of `T.` functions that are expressions.
-#include "ir/notation.h"
 #include "ir/parser_impl.h"
 
 #include <algorithm>
@@ -70,7 +69,6 @@ Value Parser::callTir(Args& args) {
 
 /// T.exp(x), T.call_extern("int32", "f", …): the dtype by the notation table, keywords as attributes.
 Value Parser::intrinsic(Intrin op, Args& args) {
-  const CallNotation& notation = callNotation(op);
   const IntrinInfo& info = intrinInfo(op);
   std::optional<DType> dtype;
   if (args.find(Args::kKeywordOnly, "dtype")) {
@@ -78,7 +76,7 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     if (!dtype) return Value();
   }
   size_t first = 0;
-  if (notation.dtype == CallNotation::kDTypeFirst && !dtype) {
+  if (info.rule == DTypeRule::kDTypeFirst && !dtype) {
     if (!need(args, 0, "dtype")) return Value();
     dtype = dtypeOf(args.pos.empty() ? *args.find(0, "dtype") : args.pos[0], args.at);
     if (!dtype) return Value();
@@ -90,8 +88,8 @@ Value Parser::intrinsic(Intrin op, Args& args) {
                                (info.arity == 1 ? "" : "s") + ", but " + std::to_string(count) +
                                " are given");
   DType shared; // of the arguments that bare numbers follow
-  if (notation.adapts >= 0)
-    for (size_t i = first + size_t(notation.adapts); i < args.pos.size() && shared.isVoid(); ++i)
+  if (info.adapts >= 0)
+    for (size_t i = first + size_t(info.adapts); i < args.pos.size() && shared.isVoid(); ++i)
       if (auto* e = args.pos[i].as<ExprNode>()) shared = e->dtype;
   Array<NodeRef> values;
   int depth = 1;
@@ -101,7 +99,7 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     bool asIs = v.tag == Value::kNode &&
                 (v.node.is<BufferNode>() || v.node.is<BufferRegionNode>() || v.node.is<GlobalVarNode>() ||
                  v.node.is<IterVarNode>() || v.node.is<ListNode>());
-    bool adapts = notation.adapts >= 0 && int(i - first) >= notation.adapts;
+    bool adapts = info.adapts >= 0 && int(i - first) >= info.adapts;
     NodeRef node = asIs             ? v.node
                    : v.isSequence() ? attrNode(v, args.posAt[i])
                                     : NodeRef(toExpr(v, args.posAt[i], adapts ? shared : DType::Void()));
@@ -117,8 +115,8 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     if (!meet(a, b, args.at)) return Value();
     values = {c, a, b};
   }
-  bool typed = notation.dtype == CallNotation::kSame || notation.dtype == CallNotation::kBoolLanes ||
-               notation.dtype == CallNotation::kLane;
+  bool typed =
+      info.rule == DTypeRule::kSame || info.rule == DTypeRule::kBoolLanes || info.rule == DTypeRule::kLane;
   if (typed && (values.empty() || !values[0].is<ExprNode>() || values[0].is<StringImmNode>()))
     return failed(args.at, args.name + " takes a scalar expression");
   std::vector<std::pair<std::string, NodeRef>> attrs;
@@ -137,7 +135,7 @@ Value Parser::intrinsic(Intrin op, Args& args) {
       attrs.emplace_back(args.kw[k].first, node);
   }
   if (tooDeep(depth, args.at)) return Value();
-  DType result = dtype ? *dtype : defaultDType(op, values);
+  DType result = dtype ? *dtype : impliedDType(op, values);
   Dict keywords = whole ? whole : any ? dict(std::move(attrs)) : Dict();
   return Value::of(placed(make<CallNode>(result, op, values, keywords), args.at), depth);
 }

@@ -1,6 +1,7 @@
 // Conversions between the values of the notation and IR, and arithmetic on them.
 #include "ir/parser_impl.h"
 
+#include "ir/evaluate.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -218,62 +219,51 @@ Value Parser::makeBinary(BinaryOp op, const Value& a, const Value& b, const Toke
   return Value::of(placed(make<BinaryNode>(op, x, y), where), depth);
 }
 
-Value Parser::foldNumbers(std::string_view op, const Value& a, const Value& b, const Token& where) {
+Value Parser::foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const Value& b,
+                          const Token& where) {
   if (a.text == "u" || b.text == "u") return failed(where, "this integer does not fit int64");
   bool real = a.tag == Value::kFloat || b.tag == Value::kFloat;
   double x = a.tag == Value::kFloat ? a.real : double(a.number),
          y = b.tag == Value::kFloat ? b.real : double(b.number);
-  if (op == "and" || op == "or") {
-    if (a.tag != Value::kBool || b.tag != Value::kBool) return failed(where, "'and' and 'or' combine bool");
-    return Value::boolean(op == "and" ? a.number && b.number : a.number || b.number);
-  }
-  if (op == "==") return Value::boolean(real ? x == y : a.number == b.number);
-  if (op == "!=") return Value::boolean(real ? x != y : a.number != b.number);
-  if (op == "<") return Value::boolean(real ? x < y : a.number < b.number);
-  if (op == "<=") return Value::boolean(real ? x <= y : a.number <= b.number);
-  if (op == ">") return Value::boolean(real ? x > y : a.number > b.number);
-  if (op == ">=") return Value::boolean(real ? x >= y : a.number >= b.number);
-  bool divides = op == "/" || op == "//" || op == "%";
+  bool logical = op == BinaryOp::kAnd || op == BinaryOp::kOr;
+  if (logical && (a.tag != Value::kBool || b.tag != Value::kBool))
+    return failed(where, "'and' and 'or' combine bool");
+  bool divides = op >= BinaryOp::kDiv && op <= BinaryOp::kFloorMod;
   if (divides && y == 0) return failed(where, "division by zero");
-  if (op == "/") return Value::floating(x / y);
-  if (real) {
-    if (op == "+") return Value::floating(x + y);
-    if (op == "-") return Value::floating(x - y);
-    if (op == "*") return Value::floating(x * y);
-    if (op == "//") return Value::floating(std::floor(x / y));
-    if (op == "%") return Value::floating(x - std::floor(x / y) * y);
-    return failed(where, "this operator combines integers");
+  if (real && op >= BinaryOp::kAnd) return failed(where, "this operator combines integers");
+  if (real || trueDivision) {
+    double r = evaluateFloat(op, x, y);
+    return isComparison(op) ? Value::boolean(r != 0) : Value::floating(r);
   }
-  int64_t p = a.number, q = b.number, r = 0;
-  bool overflow = false;
-  if (op == "+")
-    overflow = __builtin_add_overflow(p, q, &r);
-  else if (op == "-")
-    overflow = __builtin_sub_overflow(p, q, &r);
-  else if (op == "*")
-    overflow = __builtin_mul_overflow(p, q, &r);
-  else if (op == "//")
-    overflow = q == -1 && p == INT64_MIN, r = overflow ? 0 : floorDivide(p, q);
-  else if (op == "%")
-    r = floorModulo(p, q);
-  else if (op == "&")
-    r = p & q;
-  else if (op == "|")
-    r = p | q;
-  else if (op == "^")
-    r = p ^ q;
-  else if (op == ">>")
-    overflow = q < 0 || q > 63, r = overflow ? 0 : p >> q;
-  else if (op == "<<")
-    overflow = q < 0 || q > 62 || p > (INT64_MAX >> q) || p < (INT64_MIN >> q),
-    r = overflow ? 0 : int64_t(uint64_t(p) << q);
-  if (overflow) return failed(where, "this constant does not fit int64");
-  return Value::integer(r);
+  auto r = exactInt(op, a.number, b.number, logical ? kBool : kInt64);
+  if (!r) return failed(where, "this constant does not fit int64");
+  return isComparison(op) || logical ? Value::boolean(*r != 0) : Value::integer(*r);
 }
+
+namespace {
+
+constexpr std::pair<std::string_view, BinaryOp> kOps[] = {
+    {"+", BinaryOp::kAdd},   {"-", BinaryOp::kSub},       {"*", BinaryOp::kMul},
+    {"/", BinaryOp::kDiv},   {"//", BinaryOp::kFloorDiv}, {"%", BinaryOp::kFloorMod},
+    {"==", BinaryOp::kEq},   {"!=", BinaryOp::kNe},       {"<", BinaryOp::kLt},
+    {"<=", BinaryOp::kLe},   {">", BinaryOp::kGt},        {">=", BinaryOp::kGe},
+    {"and", BinaryOp::kAnd}, {"or", BinaryOp::kOr},       {"&", BinaryOp::kBitAnd},
+    {"|", BinaryOp::kBitOr}, {"^", BinaryOp::kBitXor},    {"<<", BinaryOp::kShl},
+    {">>", BinaryOp::kShr}};
+
+std::optional<BinaryOp> operatorOf(std::string_view text) {
+  for (const auto& [spelling, code] : kOps)
+    if (spelling == text) return code;
+  return std::nullopt;
+}
+
+} // namespace
 
 Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where) {
   if (!a.ok() || !b.ok()) return Value();
-  if (a.isNumber() && b.isNumber()) return foldNumbers(op, a, b, where);
+  auto code = operatorOf(op);
+  if (!code) return failed(where, "operator '" + std::string(op) + "' has no meaning here");
+  if (a.isNumber() && b.isNumber()) return foldNumbers(*code, op == "/", a, b, where);
   if (a.tag == Value::kString && b.tag == Value::kString) {
     if (op == "+") return Value::string(a.text + b.text);
     if (op == "==" || op == "!=") return Value::boolean((a.text == b.text) == (op == "=="));
@@ -293,23 +283,11 @@ Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, c
     GraphExpr x = graphArg(a, where), y = graphArg(b, where);
     return x && y ? finishCall(make<const OpRefNode>(name), {x, y}, nullptr, {}) : Value();
   }
-  static constexpr std::pair<std::string_view, BinaryOp> kOps[] = {
-      {"+", BinaryOp::kAdd},   {"-", BinaryOp::kSub},       {"*", BinaryOp::kMul},
-      {"/", BinaryOp::kDiv},   {"//", BinaryOp::kFloorDiv}, {"%", BinaryOp::kFloorMod},
-      {"==", BinaryOp::kEq},   {"!=", BinaryOp::kNe},       {"<", BinaryOp::kLt},
-      {"<=", BinaryOp::kLe},   {">", BinaryOp::kGt},        {">=", BinaryOp::kGe},
-      {"and", BinaryOp::kAnd}, {"or", BinaryOp::kOr},       {"&", BinaryOp::kBitAnd},
-      {"|", BinaryOp::kBitOr}, {"^", BinaryOp::kBitXor},    {"<<", BinaryOp::kShl},
-      {">>", BinaryOp::kShr}};
-  for (const auto& [text, code] : kOps) {
-    if (text != op) continue;
-    Value v = makeBinary(code, a, b, where);
-    if (op == "/" && v.ok() && !v.as<ExprNode>()->dtype.isFloat())
-      return failed(where, "'/' divides floating-point numbers, not " + v.as<ExprNode>()->dtype.str(),
-                    "use '//' (rounds down) or T.truncdiv (rounds to zero)");
-    return v;
-  }
-  return failed(where, "operator '" + std::string(op) + "' has no meaning here");
+  Value v = makeBinary(*code, a, b, where);
+  if (op == "/" && v.ok() && !v.as<ExprNode>()->dtype.isFloat())
+    return failed(where, "'/' divides floating-point numbers, not " + v.as<ExprNode>()->dtype.str(),
+                  "use '//' (rounds down) or T.truncdiv (rounds to zero)");
+  return v;
 }
 
 Value Parser::applyUnary(std::string_view op, const Value& a, const Token& where) {

@@ -202,11 +202,11 @@ void Printer::letExpr(const LetNode& n) {
 }
 
 void Printer::callExpr(const CallNode& n) {
-  const CallNotation& notation = callNotation(n.op);
-  put(std::string("T.") + intrinInfo(n.op).name + "(");
+  const IntrinInfo& info = intrinInfo(n.op);
+  put(std::string("T.") + info.name + "(");
   bool first = true;
-  DType expected = defaultDType(n.op, n.args);
-  if (notation.dtype == CallNotation::kDTypeFirst) separator(first), put(quoted(n.dtype.str()));
+  DType expected = impliedDType(n.op, n.args);
+  if (info.rule == DTypeRule::kDTypeFirst) separator(first), put(quoted(n.dtype.str()));
   for (const NodeRef& arg : n.args) {
     separator(first);
     auto* region = arg.as<BufferRegionNode>();
@@ -216,7 +216,7 @@ void Printer::callExpr(const CallNode& n) {
       any(arg);
   }
   keywords(n.attrs, first, "dtype");
-  if (notation.dtype != CallNotation::kDTypeFirst && n.dtype != expected)
+  if (info.rule != DTypeRule::kDTypeFirst && n.dtype != expected)
     separator(first), put("dtype=" + quoted(n.dtype.str()));
   put(")");
 }

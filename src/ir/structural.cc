@@ -22,63 +22,87 @@ std::vector<NodeRef>& listField(Node& n, const Field& f) {
   return const_cast<std::vector<NodeRef>&>(listField(std::as_const(n), f));
 }
 
-// After children changed: the dtype of an expression whose type is its operands'.
-void updateDType(Node& n) {
+// The dtype of a call whose arguments changed: by the rule of the intrinsic where the call followed it, else the
+// lanes of the arguments where it had those.
+DType dtypeOfCall(const CallNode& before, const CallNode& n) {
+  if (before.dtype == impliedDType(before.op, before.args)) return impliedDType(n.op, n.args);
+  auto lanes = [](const CallNode& c) {
+    const auto* e = c.args.empty() ? nullptr : c.args[0].as<ExprNode>();
+    return e ? int(e->dtype.lanes) : 0;
+  };
+  return lanes(before) == before.dtype.lanes && lanes(n) > 0 ? n.dtype.withLanes(lanes(n)) : n.dtype;
+}
+
+DType dtypeOf(const ExprNode& before, const ExprNode& n) {
   switch (n.kind) {
-  case Kind::kUnary: {
-    auto& e = static_cast<UnaryNode&>(n);
-    e.dtype = e.a->dtype;
-    return;
-  }
+  case Kind::kUnary:
+    return static_cast<const UnaryNode&>(n).a->dtype;
   case Kind::kBinary: {
-    auto& e = static_cast<BinaryNode&>(n);
-    e.dtype = isComparison(e.op) ? DType::Bool(e.a->dtype.lanes) : e.a->dtype;
-    return;
+    const auto& e = static_cast<const BinaryNode&>(n);
+    return BinaryNode(e.op, e.a, e.b).dtype;
   }
-  case Kind::kSelect: {
-    auto& e = static_cast<SelectNode&>(n);
-    e.dtype = e.a->dtype;
-    return;
-  }
-  case Kind::kLet: {
-    auto& e = static_cast<LetNode&>(n);
-    e.dtype = e.body->dtype;
-    return;
-  }
+  case Kind::kSelect:
+    return static_cast<const SelectNode&>(n).a->dtype;
+  case Kind::kLet:
+    return static_cast<const LetNode&>(n).body->dtype;
   case Kind::kLoad: {
-    auto& e = static_cast<LoadNode&>(n);
-    e.dtype = e.buffer->dtype.withLanes(e.buffer->dtype.lanes *
-                                        (e.indices.empty() ? 1 : e.indices.back()->dtype.lanes));
-    return;
+    const auto& e = static_cast<const LoadNode&>(n);
+    return LoadNode(e.buffer, e.indices).dtype;
   }
-  case Kind::kCast: {
-    auto& e = static_cast<CastNode&>(n);
-    e.dtype = e.dtype.withLanes(e.value->dtype.lanes);
-    return;
+  case Kind::kCast:
+    return n.dtype.withLanes(static_cast<const CastNode&>(n).value->dtype.lanes);
+  case Kind::kRamp:
+    return static_cast<const RampNode&>(n).base->dtype.withLanes(n.dtype.lanes);
+  case Kind::kBroadcast:
+    return static_cast<const BroadcastNode&>(n).value->dtype.withLanes(n.dtype.lanes);
+  case Kind::kShuffle: {
+    const auto& e = static_cast<const ShuffleNode&>(n);
+    return ShuffleNode(e.vectors, e.indices).dtype;
   }
-  case Kind::kRamp: {
-    auto& e = static_cast<RampNode&>(n);
-    e.dtype = e.base->dtype.withLanes(e.dtype.lanes);
-    return;
+  case Kind::kReduce: {
+    const auto& e = static_cast<const ReduceNode&>(n);
+    return e.source[size_t(e.index)]->dtype;
   }
-  case Kind::kBroadcast: {
-    auto& e = static_cast<BroadcastNode&>(n);
-    e.dtype = e.value->dtype.withLanes(e.dtype.lanes);
-    return;
+  case Kind::kCall:
+    return dtypeOfCall(static_cast<const CallNode&>(before), static_cast<const CallNode&>(n));
+  default:
+    return n.dtype;
   }
-  case Kind::kTuple: {
-    auto& e = static_cast<TupleNode&>(n);
-    e.type = TupleNode(e.items).type;
-    return;
+}
+
+// The type of a graph expression whose type follows from its parts; what only inference knows stays.
+Type typeOf(const GraphExprNode& n) {
+  switch (n.kind) {
+  case Kind::kTuple:
+    return TupleNode(static_cast<const TupleNode&>(n).items).type;
+  case Kind::kTupleGet: {
+    const auto& e = static_cast<const TupleGetNode&>(n);
+    Type t = TupleGetNode(e.tuple, e.index).type;
+    return t ? t : n.type;
   }
-  case Kind::kSeqExpr: {
-    auto& e = static_cast<SeqExprNode&>(n);
-    e.type = e.body->type;
-    return;
+  case Kind::kSeqExpr:
+    return static_cast<const SeqExprNode&>(n).body->type;
+  case Kind::kShapeExpr:
+    return ShapeExprNode(static_cast<const ShapeExprNode&>(n).values).type;
+  case Kind::kPrimValue:
+    return PrimValueNode(static_cast<const PrimValueNode&>(n).value).type;
+  case Kind::kFunction: {
+    const auto& e = static_cast<const FunctionNode&>(n);
+    return FunctionNode(e.params, e.body, e.result, e.attrs, e.pure).type;
   }
   default:
-    return;
+    return n.type;
   }
+}
+
+// After children changed: the type of an expression whose type is its operands'.
+void updateType(const Node& before, Node& n) {
+  NodeRef node(&n);
+  if (node.is<ExprNode>())
+    static_cast<ExprNode&>(n).dtype =
+        dtypeOf(static_cast<const ExprNode&>(before), static_cast<const ExprNode&>(n));
+  else if (node.is<GraphExprNode>())
+    static_cast<GraphExprNode&>(n).type = typeOf(static_cast<const GraphExprNode&>(n));
 }
 
 bool isStmtOrBinding(const NodeRef& n) {
@@ -190,7 +214,7 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
     auto& stmts = static_cast<SeqNode&>(*copy).stmts;
     return seq(std::vector<Stmt>(stmts.begin(), stmts.end()));
   }
-  updateDType(*copy);
+  updateType(*node, *copy);
   return copy;
 }
 

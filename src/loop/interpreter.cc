@@ -1,4 +1,4 @@
-// The reference interpreter: memory, statements and blocks. Lane-wise arithmetic is in interpreter_value.cc.
+// The reference interpreter: memory, statements and blocks. Scalar-wise arithmetic is in interpreter_value.cc.
 #include "loop/interpreter.h"
 
 #include "base/hash.h"
@@ -14,7 +14,6 @@
 namespace bevel {
 namespace {
 
-using interp::Lane;
 using interp::Memory;
 using interp::Value;
 
@@ -165,7 +164,7 @@ private:
   }
 
   // Null when the element was never written.
-  std::optional<Lane> elementOrNothing(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
+  std::optional<Scalar> elementOrNothing(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
     DType t = b->dtype.scalar();
     TensorObject& view = m.as(t);
     if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
@@ -173,11 +172,11 @@ private:
     if (!m.written.empty())
       for (int64_t k = from; k < to; ++k)
         if (!m.written[size_t(k)]) return std::nullopt;
-    return t.isFloat() ? Lane{0, view.asDouble(i)} : Lane{view.asInt(i), 0};
+    return t.isFloat() ? Scalar{0, view.asDouble(i)} : Scalar{view.asInt(i), 0};
   }
 
-  Lane readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
-    std::optional<Lane> x = elementOrNothing(m, b, i, node);
+  Scalar readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
+    std::optional<Scalar> x = elementOrNothing(m, b, i, node);
     if (!x) unwritten(b, i, node);
     return *x;
   }
@@ -186,7 +185,7 @@ private:
     fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
   }
 
-  void writeElement(Memory& m, const Buffer& b, int64_t i, const Lane& x, const NodeRef& node) {
+  void writeElement(Memory& m, const Buffer& b, int64_t i, const Scalar& x, const NodeRef& node) {
     DType t = b->dtype.scalar();
     TensorObject& view = m.as(t);
     if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
@@ -209,7 +208,7 @@ private:
     int width = l.buffer->dtype.lanes;
     for (int64_t p : at)
       for (int w = 0; w < width; ++w)
-        out.lanes.push_back(p < 0 && l.predicate ? Lane{} : readElement(m, l.buffer, p * width + w, node));
+        out.lanes.push_back(p < 0 && l.predicate ? Scalar{} : readElement(m, l.buffer, p * width + w, node));
     return out;
   }
 
@@ -220,12 +219,12 @@ private:
     bool single = from && !from->predicate && !s.predicate && from->dtype.lanes == 1 && from->dtype.bits >= 8;
     if (!single) return false;
     int64_t source = positions(from->buffer, from->indices, nullptr, s.value)[0];
-    std::optional<Lane> x = elementOrNothing(memoryOf(from->buffer), from->buffer, source, s.value);
+    std::optional<Scalar> x = elementOrNothing(memoryOf(from->buffer), from->buffer, source, s.value);
     std::vector<int64_t> at = positions(s.buffer, s.indices, nullptr, node);
     if (at.size() != 1) return false; // refused below
     Memory& m = memoryOf(s.buffer);
     if (!x && m.written.empty()) unwritten(from->buffer, source, s.value); // a result of the function
-    writeElement(m, s.buffer, at[0], x.value_or(Lane{}), node);
+    writeElement(m, s.buffer, at[0], x.value_or(Scalar{}), node);
     if (x) return true;
     auto [first, end] = byteSpan(s.buffer->dtype, at[0]);
     std::fill(m.written.begin() + first, m.written.begin() + end, false);
@@ -325,7 +324,7 @@ private:
         out.lanes.insert(out.lanes.end(), v.lanes.begin(), v.lanes.end());
     } else {
       const auto* s = e.as<ShuffleNode>();
-      std::vector<Lane> all;
+      std::vector<Scalar> all;
       for (const Expr& v : s->vectors) {
         Value x = eval(v);
         all.insert(all.end(), x.lanes.begin(), x.lanes.end());
@@ -340,7 +339,7 @@ private:
     case Intrin::kIfThenElse:
       return eval(c.arg(eval(c.arg(0)).isTrue() ? 1 : 2));
     case Intrin::kUndef:
-      return Value(c.dtype, Lane{});
+      return Value(c.dtype, Scalar{});
     case Intrin::kRet:
       throw Returned{};
     case Intrin::kPrefetch:
@@ -405,7 +404,7 @@ private:
     std::vector<Ref<TensorObject>> tensors;
     for (size_t i = 1; i < c.args.size(); ++i) tensors.push_back(passed(c.args[i], e));
     if (auto s = (*options_.callee)(name->value, tensors); !s) throw Fault{std::move(s.error())};
-    return Value(c.dtype.isVoid() ? kInt32 : c.dtype, Lane{});
+    return Value(c.dtype.isVoid() ? kInt32 : c.dtype, Scalar{});
   }
 
   Value callFunction(const CallNode& c, const Expr& e) {
@@ -423,7 +422,7 @@ private:
         tensors.push_back(tensorOf(c.args[i], e));
     }
     Interpreter(options_).call(f, tensors, scalars);
-    return Value(kInt32, Lane{});
+    return Value(kInt32, Scalar{});
   }
 
   // --- statements ---

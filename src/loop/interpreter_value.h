@@ -2,25 +2,19 @@
 #pragma once
 
 #include "base/tensor.h"
-#include "ir/expr.h"
+#include "ir/evaluate.h"
 
 #include <utility>
 #include <vector>
 
 namespace bevel::interp {
 
-/// One lane: integers, bools and wrapped unsigned values in `i`; floats in `f`, already rounded to the dtype.
-struct Lane {
-  int64_t i = 0;
-  double f = 0;
-};
-
 /// A scalar or vector value.
 struct Value {
   DType dtype;
-  std::vector<Lane> lanes;
+  std::vector<Scalar> lanes;
   Value() = default;
-  Value(DType t, Lane x) : dtype(t), lanes(t.lanes, x) {}
+  Value(DType t, Scalar x) : dtype(t), lanes(t.lanes, x) {}
   static Value ofInt(DType t, int64_t v);
   static Value ofFloat(DType t, double v);
   int64_t asInt(size_t lane = 0) const { return lanes[lane].i; }
@@ -45,11 +39,6 @@ struct Memory {
     for (size_t i = from; i < written.size() && i - from < bytesOf; ++i) written[i] = true;
   }
 };
-
-/// Wraps to the integer type's width (sign- or zero-extended); bool is != 0.
-int64_t wrapInt(DType t, int64_t v);
-/// Rounds to the float type.
-double roundFloat(DType t, double v);
 
 Value unary(UnaryOp op, const Value& a);
 /// Nothing on division by zero.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arith/analyzer.h"
-#include "arith/eval.h"
+#include "arith/eval_support.h"
 
 #include <cstdlib>
 #include <functional>

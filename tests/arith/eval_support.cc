@@ -1,5 +1,5 @@
 // Evaluation by direct recursion, exact in 128 bits before the result is put into its dtype.
-#include "arith/eval.h"
+#include "arith/eval_support.h"
 
 #include "arith/number.h"
 

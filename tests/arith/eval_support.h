@@ -1,5 +1,5 @@
 // Values of scalar expressions under values of their variables: the reference that simplification is tested
-// against, and a small constant evaluator for shapes.
+// against.
 #pragma once
 
 #include "ir/build.h"
