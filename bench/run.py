@@ -123,7 +123,7 @@ def measure_case(args, case, threads, folder):
     check = {engine: engines[engine].ready.get("check") for engine in args.peers}
     for engine, value in check.items():
         truth = check.get("onnxruntime")
-        if value is not None and truth is not None and abs(value - truth) > 0.02 * abs(truth) + 1e-6:
+        if value is not None and truth is not None and not abs(value - truth) <= 0.02 * abs(truth) + 1e-6:
             results[engine]["doubtful"] = f"mean |output| {value:.6g}, onnxruntime {truth:.6g}"
     return results
 

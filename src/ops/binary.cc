@@ -42,13 +42,13 @@ Expr floorDivideExpr(const Expr& a, const Expr& b) {
   BinaryOp op = a->dtype.isUInt() ? BinaryOp::kDiv : BinaryOp::kFloorDiv;
   return guarded(op, a, b, constant(a->dtype, 0), negate(a));
 }
-// Remainder with the sign of the divisor.
+// Remainder with the sign of the divisor, a zero's included.
 Expr floorModExpr(const Expr& a, const Expr& b) {
   Expr zero = constant(a->dtype, 0);
   if (a->dtype.isFloat()) {
     Expr r = bevel::call(Intrin::kFmod, {a, b});
-    Expr other = logicalAnd(ne(r, zero), ne(castTo(kInt32, r < zero), castTo(kInt32, b < zero)));
-    return select(other, r + b, r);
+    Expr other = ne(castTo(kInt32, r < zero), castTo(kInt32, b < zero));
+    return select(eq(r, zero), select(b < zero, real(b, -0.0), zero), select(other, r + b, r));
   }
   BinaryOp op = a->dtype.isUInt() ? BinaryOp::kMod : BinaryOp::kFloorMod;
   return guarded(op, a, b, zero, zero);
@@ -85,7 +85,7 @@ int64_t floorMod(int64_t a, int64_t b, DType t) {
 }
 double floorModReal(double a, double b) {
   double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  return r == 0 ? std::copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
 }
 
 bool lessInt(int64_t a, int64_t b, DType t) {

@@ -55,8 +55,10 @@ Ran run(const std::string& text, const std::vector<HostValue>& inputs) {
   EXPECT_EQ(plain.outputs.size(), fast.outputs.size());
   for (size_t i = 0; i < std::min(plain.outputs.size(), fast.outputs.size()); ++i) {
     const Tensor &a = plain.outputs[i].tensor, &b = fast.outputs[i].tensor;
+    EXPECT_EQ(!a, !b) << "output " << i;
     if (!a || !b) continue;
     EXPECT_EQ(a->shape, b->shape);
+    EXPECT_EQ(a->dtype, b->dtype);
     for (int64_t k = 0; k < std::min(a->size(), b->size()); ++k)
       EXPECT_NEAR(a->asDouble(k), b->asDouble(k), 1e-5 * (1 + std::abs(a->asDouble(k))))
           << "output " << i << " element " << k;

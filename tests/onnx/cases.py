@@ -1,4 +1,4 @@
-"""The ONNX conformance cases as folders: node tests built in memory, the others copied from the onnx package.
+"""The ONNX conformance cases as folders: node and model tests built in memory, the others copied from the onnx package.
 
     <folder>/<name>/model.onnx, case.json (kind, rtol, atol), data_0/input_0.pb …, data_0/output_0.pb …
 
@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-FORMAT = 1
+FORMAT = 2
 
 
 def to_proto(value, value_info):
@@ -51,8 +51,8 @@ def write_head(folder, kind, rtol, atol):
     (folder / "case.json").write_text(json.dumps({"kind": kind, "rtol": rtol, "atol": atol}))
 
 
-def write_node_case(folder, case):
-    write_head(folder, "node", case.rtol, case.atol)
+def write_built_case(folder, case):
+    write_head(folder, case.kind, case.rtol, case.atol)
     (folder / "model.onnx").write_bytes(case.model.SerializeToString())
     for number, (inputs, outputs) in enumerate(case.data_sets):
         data = folder / f"data_{number}"
@@ -94,24 +94,26 @@ def write_light_case(folder, source, limits):
 
 
 def write_all(folder):
-    from onnx.backend.test.case.node import collect_testcases
+    from onnx.backend.test.case import model, node
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.random.seed(0)
-        node_cases = collect_testcases()
+        built = node.collect_testcases() + model.collect_testcases()
 
     def fresh(name):
         path = folder / name
         path.mkdir()
         return path
 
-    for case in node_cases:
-        write_node_case(fresh(case.name), case)
+    for case in built:
+        if case.model is not None:  # the others name the light models, which are written below
+            write_built_case(fresh(case.name), case)
     data = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data"
     for kind in ["simple", "pytorch-operator", "pytorch-converted"]:
         for source in sorted(path for path in (data / kind).iterdir() if (path / "model.onnx").exists()):
-            write_file_case(fresh(source.name), kind, source)
+            if not (folder / source.name).exists():  # most of the simple ones were built above
+                write_file_case(fresh(source.name), kind, source)
     for source in sorted(path for path in (data / "real").iterdir() if (path / "data.json").exists()):
         limits = json.loads((source / "data.json").read_text())
         write_light_case(

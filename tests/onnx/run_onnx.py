@@ -111,15 +111,14 @@ def print_reasons(results):
         print(f"  refused {count:5}: {reason}")
 
 
-def verdict(results, accept, whole):
-    """Compares with the committed minimum; gives the faults."""
+def verdict(results, accept, whole, path=HERE / "minimum.json"):
+    """Compares with the committed minimum; gives the faults. A run with faults never raises the minimum."""
     counts = collections.Counter(result.status for result in results)
     faults = [f"{counts[status]} {status}" for status in ("wrong", "crash") if counts[status]]
-    path = HERE / "minimum.json"
     minimum = json.loads(path.read_text())["pass"]
     if whole and counts["pass"] < minimum:
         faults.append(f"{counts['pass']} pass, at least {minimum} did before")
-    if accept and whole and counts["pass"] > minimum:
+    if accept and whole and not faults and counts["pass"] > minimum:
         path.write_text(json.dumps({"pass": counts["pass"]}) + "\n")
         print(f"minimum raised from {minimum} to {counts['pass']}")
     return faults

@@ -145,4 +145,6 @@ def test_branches_that_share_expressions(seed, bevel, tmp_path):
         bevel("run", tmp_path / "m.onnx", *arguments, "--output-dir", tmp_path, "--npy", "--threads", 1)
         for index, value in enumerate(expected):
             got = np.load(tmp_path / f"output_{index}.npy")
-            np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-5, err_msg=f"output {index}")
+            np.testing.assert_allclose(
+                got, value, rtol=1e-5, atol=1e-5, err_msg=f"output {index}", strict=True
+            )

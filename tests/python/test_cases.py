@@ -202,7 +202,7 @@ def test_case(name, results):
     for index, want in enumerate(CASES[name][3]):
         got, want = results[f"{name}_out_{index}"], np.asarray(want)
         assert got.dtype == want.dtype and got.shape == want.shape
-        np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype.kind == "f" else 0, atol=0)
+        np.testing.assert_allclose(got, want, rtol=1e-6 if want.dtype.kind == "f" else 0, atol=0, strict=True)
 
 
 @pytest.mark.parametrize("index", [3, -4, INDEX])
@@ -210,7 +210,7 @@ def test_scatter_out_of_range_never_writes(index, bevel, tmp_path):
     node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"], name="scatter")
     feeds = {"x": np.zeros((3, 4), F), "i": np.array([[index]], I64), "u": np.ones((1, 4), F)}
     (got,) = run_graph(bevel, tmp_path, [node], feeds, ["y"])
-    np.testing.assert_array_equal(got, feeds["x"])
+    np.testing.assert_array_equal(got, feeds["x"], strict=True)
 
 
 def test_average_pool_drops_the_window_in_the_padding(bevel, tmp_path):
@@ -230,7 +230,7 @@ def test_negative_trip_count_is_no_trip(bevel, tmp_path):
     )
     node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)
     (got,) = run_graph(bevel, tmp_path, [node], {"n": I64(-3), "x": f32(7)}, ["y"])
-    np.testing.assert_array_equal(got, f32(7))
+    np.testing.assert_array_equal(got, f32(7), strict=True)
 
 
 @pytest.mark.parametrize(("extents", "refused"), [((3, 3), False), ((3, 1), False), ((3, 2), True)])
@@ -243,7 +243,7 @@ def test_extents_that_do_not_broadcast_are_refused(extents, refused, bevel, tmp_
     if refused:
         assert "sum" in result and "n == m" in result and "does not hold" in result
     else:
-        np.testing.assert_array_equal(result[0], feeds["x"] + feeds["y"])
+        np.testing.assert_array_equal(result[0], feeds["x"] + feeds["y"], strict=True)
 
 
 @pytest.mark.parametrize("length", [2, 3])
@@ -303,4 +303,4 @@ def test_aliases_and_dimensions_of_a_match_cast(bevel, tmp_path):
     bevel(
         "run", tmp_path / "m.py", "--input", f"x={tmp_path}/x.npy", "--output-dir", tmp_path / "out", "--npy"
     )
-    np.testing.assert_array_equal(np.load(tmp_path / "out/output_0.npy"), 4 * x + F(0.875))
+    np.testing.assert_array_equal(np.load(tmp_path / "out/output_0.npy"), 4 * x + F(0.875), strict=True)

@@ -58,7 +58,7 @@ def test_mm_relu(bevel, course, tmp_path, function, options):
     arguments = ["--function", function, "--input-dir", tmp_path, "--output-dir", out, "--npy"]
     bevel("run", course / "p02_mm_relu.py", *arguments, *options)
     got = np.load(out / ("output_0.npy" if function == "main" else "output_2.npy"))
-    np.testing.assert_allclose(got, np.maximum(a @ b, 0), atol=1e-4)
+    np.testing.assert_allclose(got, np.maximum(a @ b, 0), atol=1e-4, strict=True)
 
 
 @pytest.mark.parametrize("options", [["--no-opt"], ["--interpret"], ["--no-opt", "--threads", "2"]])
@@ -73,7 +73,7 @@ def test_transform_by_a_trace_file(bevel, course, tmp_path, options):
         arguments = ["--function", "mm_relu", "--schedule", tmp_path / "trace.py", "--input-dir", tmp_path]
         bevel("run", course / "p02_mm_relu.py", *arguments, "--output-dir", tmp_path / "out", *options)
         got = np.load(tmp_path / "out" / "output_2.npy")
-        np.testing.assert_allclose(got, np.maximum(a @ b, 0), atol=1e-4)
+        np.testing.assert_allclose(got, np.maximum(a @ b, 0), atol=1e-4, strict=True)
         if "--interpret" in options:
             break  # 2 million steps take a while
 
@@ -102,7 +102,7 @@ def test_network(bevel, course, tmp_path, name, options):
     arguments = inputs(course, "x", *PARAMETERS)
     bevel("run", course / f"{name}.py", *arguments, "--output-dir", tmp_path, "--npy", *options)
     x = load(course, "x")[0]
-    np.testing.assert_allclose(np.load(tmp_path / "output_0.npy"), network(course, x), atol=1e-4)
+    np.testing.assert_allclose(np.load(tmp_path / "output_0.npy"), network(course, x), atol=1e-4, strict=True)
 
 
 @pytest.mark.parametrize("name", ["p10_mlp_env", "p11_mlp_mixed"])
@@ -125,4 +125,4 @@ def test_packed_functions_of_a_c_program(bevel, root, course, tmp_path, name):
     result = subprocess.run([tmp_path / "p10", *files], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     got = np.array(result.stdout.split(), np.float32)
-    np.testing.assert_allclose(got, network(course, load(course, "x")[0])[0], atol=1e-4)
+    np.testing.assert_allclose(got, network(course, load(course, "x")[0])[0], atol=1e-4, strict=True)

@@ -89,9 +89,9 @@ def agree(run):
         assert want is not None
         for got, expected in zip(run(model, inputs), want, strict=True):
             assert got.dtype == expected.dtype
-            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(got, expected, strict=True)
             if got.dtype.kind == "f":
-                np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+                np.testing.assert_array_equal(np.signbit(got), np.signbit(expected), strict=True)
 
     return agree
 
@@ -197,10 +197,10 @@ def test_run_time_indices_stay_inside(run):
     wild = i64(-(2**63), -5, 4, 2**63 - 1)
     inputs = {"x": X, "i": wild}
     got = run(model_of([node("Gather", ["x", "i"], ["o"])], inputs), inputs)
-    np.testing.assert_array_equal(got[0], X[[0, 0, 3, 3]])
+    np.testing.assert_array_equal(got[0], X[[0, 0, 3, 3]], strict=True)
     inputs = {"x": X, "i": wild.reshape(4, 1), "u": np.ones((4, 3), np.float32)}
     scatter = model_of([node("ScatterND", ["x", "i", "u"], ["o"])], inputs, dynamic=False)
-    np.testing.assert_array_equal(run(scatter, inputs)[0], X)
+    np.testing.assert_array_equal(run(scatter, inputs)[0], X, strict=True)
 
 
 @pytest.mark.parametrize("size", [2**62, 2**60, 2**45])
@@ -263,10 +263,10 @@ def test_identities_keep_special_values(run):
         (got,) = run(
             model_of([node(op, ["x", "w"], ["o"])], inputs, {"w": np.array(weight, np.float32)}), inputs
         )
-        np.testing.assert_array_equal(got, want, err_msg=f"{op} {weight}")
+        np.testing.assert_array_equal(got, want, err_msg=f"{op} {weight}", strict=True)
         ordered = ~np.isnan(want)
         np.testing.assert_array_equal(
-            np.signbit(got)[ordered], np.signbit(want)[ordered], err_msg=f"{op} {weight}"
+            np.signbit(got)[ordered], np.signbit(want)[ordered], err_msg=f"{op} {weight}", strict=True
         )
 
 
@@ -321,7 +321,7 @@ def test_scan_outputs_of_symbolic_shape(run, trips):
     inputs = {"t": np.array(trips), "x": X}
     model = loop_model(trips)
     for got, want in zip(run(model, inputs), oracle(model, inputs), strict=True):
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(got, want, strict=True)
 
 
 @pytest.mark.parametrize("largest", [0, 1])
@@ -357,7 +357,7 @@ def test_random_draws_differ(run):
     model.opset_import.append(helper.make_opsetid("local", 1))
     first, second = run(model, {})
     assert not np.any(first == second)
-    np.testing.assert_array_equal(run(model, {})[0], first)
+    np.testing.assert_array_equal(run(model, {})[0], first, strict=True)
     body = helper.make_graph(
         [node("Identity", ["c"], ["c_out"]), node("RandomUniform", [], ["r"], shape=[4])],
         "body",

@@ -206,4 +206,4 @@ def test_random_graph_equals_onnxruntime(seed, bevel, tmp_path):
     bevel("run", path, *arguments, "--output-dir", tmp_path, "--npy", "--threads", 2)
     for index, value in enumerate(expected):
         got = np.load(tmp_path / f"output_{index}.npy")
-        np.testing.assert_array_equal(got, value, err_msg=f"output {index} of {path}")
+        np.testing.assert_array_equal(got, value, err_msg=f"output {index} of {path}", strict=True)

@@ -24,7 +24,7 @@ def check(bevel, folder, nodes, shape, weights=None, dims=None, tolerance=1e-6):
     bevel("run", path, "--input", f"x={folder}/x.npy", "--output-dir", folder, "--npy", timeout=60)
     expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
     got = np.load(folder / "output_0.npy")
-    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * np.abs(expected).max(), strict=True)
 
 
 @pytest.mark.parametrize("kind", ["add", "swish", "product of the last two"])

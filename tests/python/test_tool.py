@@ -74,7 +74,9 @@ def test_text_module_with_numpy_files(bevel, tmp_path):
             "--npy",
             *options,
         )
-        np.testing.assert_array_equal(np.load(tmp_path / "out/output_0.npy"), np.maximum(x + y, 0))
+        np.testing.assert_array_equal(
+            np.load(tmp_path / "out/output_0.npy"), np.maximum(x + y, 0), strict=True
+        )
 
 
 @pytest.mark.parametrize("options", [[], ["--interpret"], ["--no-opt"]])
@@ -94,8 +96,8 @@ def test_tensor_program(bevel, tmp_path, options):
         out,
         *options,
     )
-    np.testing.assert_array_equal(np.load(out / "output_0.npy"), x)
-    np.testing.assert_array_equal(np.load(out / "output_1.npy"), 2 * x)
+    np.testing.assert_array_equal(np.load(out / "output_0.npy"), x, strict=True)
+    np.testing.assert_array_equal(np.load(out / "output_1.npy"), 2 * x, strict=True)
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -109,7 +111,9 @@ def test_input_dir_counts_initialised_inputs(bevel, tmp_path, given):
     bevel("run", tmp_path / "m.onnx", "--input-dir", tmp_path, "--output-dir", tmp_path / "out")
     proto = TensorProto.FromString((tmp_path / "out/output_0.pb").read_bytes())
     assert proto.name == "y"
-    np.testing.assert_allclose(numpy_helper.to_array(proto), np.maximum(x @ weight + bias, 0), atol=1e-5)
+    np.testing.assert_allclose(
+        numpy_helper.to_array(proto), np.maximum(x @ weight + bias, 0), atol=1e-5, strict=True
+    )
 
 
 def test_exit_codes(bevel, tmp_path):
@@ -255,7 +259,7 @@ def test_library_in_a_c_program(bevel, root, tmp_path):
     assert result.returncode == 0, result.stderr
     got = np.array([float(line) for line in result.stdout.split()], np.float32).reshape(2, 5)
     x = (np.arange(18, dtype=np.float32) / np.float32(17)).reshape(2, 9)
-    np.testing.assert_allclose(got, np.maximum(x @ weight + 1, 0), atol=1e-5)
+    np.testing.assert_allclose(got, np.maximum(x @ weight + 1, 0), atol=1e-5, strict=True)
 
 
 def test_interpreter_runs_the_text_as_written(bevel, tmp_path):
@@ -328,7 +332,7 @@ def test_interpreter_runs_graph_functions(bevel, tmp_path, condition):
         cwd=tmp_path,
     )
     expected = np.maximum(x * 4, 0) if condition else -(x * 4)
-    np.testing.assert_array_equal(np.load(tmp_path / "out" / "output_0.npy"), expected)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "output_0.npy"), expected, strict=True)
 
 
 def test_interpreter_names_the_fault_of_a_graph(bevel, tmp_path):

@@ -1,8 +1,28 @@
 // Simplifications and patterns of graph functions.
 #include "tests/select/support.h"
 
+#include <gtest/gtest-spi.h>
+
 namespace bevel::test {
 namespace {
+
+// x * factor.
+Module scaled(double factor) {
+  Graph g;
+  GraphVar x = g.input("x", dims({3}));
+  g.begin();
+  return g.end({g.op("multiply", {x, scalarConstant(factor)})});
+}
+
+TEST(CheckPass, FailsWhereAPassMakesNanOrOtherValues) {
+  std::vector<Tensor> inputs = {Values().tensor({3})};
+  auto nan = [](const Module&) -> Result<Module> { return scaled(NAN); };
+  EXPECT_NONFATAL_FAILURE(checkPass(nan, scaled(2), inputs), "nan");
+  auto other = [](const Module&) -> Result<Module> { return scaled(2.001); };
+  EXPECT_NONFATAL_FAILURE(checkPass(other, scaled(2), inputs), "element");
+  auto same = [](const Module& m) -> Result<Module> { return m; };
+  checkPass(same, scaled(NAN), inputs); // NaN that is expected
+}
 
 TEST(SimplifyGraph, NeutralElementsAndPowers) {
   Values values;

@@ -11,6 +11,7 @@
 #include "select/passes.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace bevel::test {
@@ -157,6 +158,18 @@ inline int countCalls(const Module& m, std::string_view op) {
   return n;
 }
 
+/// "" where the values agree, relative to 1 or to their size where that is larger; NaN agrees with NaN alone.
+inline std::string difference(const TensorObject& want, const TensorObject& got, double tolerance) {
+  if (want.dtype != got.dtype || want.shape != got.shape) return "another dtype or shape";
+  for (int64_t i = 0; i < want.size(); ++i) {
+    double a = want.asDouble(i), b = got.asDouble(i);
+    bool agree =
+        a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(a));
+    if (!agree) return fmt::format("element {}: {} instead of {}", i, b, a);
+  }
+  return "";
+}
+
 /// The pass keeps the results for these inputs; gives the module it made.
 inline Module checkPass(Result<Module> (*pass)(const Module&), const Module& before,
                         const std::vector<Tensor>& inputs, double tolerance = 2e-5) {
@@ -167,16 +180,8 @@ inline Module checkPass(Result<Module> (*pass)(const Module&), const Module& bef
   EXPECT_TRUE(ok) << (ok ? "" : ok.error().str());
   auto want = Evaluator().run(before, inputs), got = Evaluator().run(*after, inputs);
   EXPECT_EQ(want.size(), got.size());
-  for (size_t k = 0; k < want.size() && k < got.size(); ++k) {
-    EXPECT_EQ(want[k]->shape, got[k]->shape);
-    if (want[k]->shape != got[k]->shape) continue;
-    double worst = 0;
-    for (int64_t i = 0; i < want[k]->size(); ++i) {
-      double a = want[k]->asDouble(i), b = got[k]->asDouble(i);
-      worst = std::max(worst, std::abs(a - b) / (1 + std::abs(a)));
-    }
-    EXPECT_LE(worst, tolerance);
-  }
+  for (size_t k = 0; k < want.size() && k < got.size(); ++k)
+    EXPECT_EQ(difference(*want[k], *got[k], tolerance), "") << "result " << k;
   return *after;
 }
 
