@@ -1,7 +1,7 @@
 """Real models against onnxruntime without optimisations, on inputs to which the outputs are sensitive.
 
-fp32 outputs: in every row the largest difference is at most 1e-4 of the row's largest value, and the cosine of all values is 1
-but for 1e-9; integers are equal.
+fp32 outputs: in every row the largest difference is at most 1e-4 of the row's largest value, and the cosine of all values
+is 1 but for 1e-9; integers are equal.
 """
 
 import numpy as np
