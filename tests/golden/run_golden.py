@@ -16,6 +16,7 @@ what is compared, the paths are written back as these names. A printed module mu
 `./dev golden --update [FILTER]` rewrites outputs and errors.
 
 The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md.
+It also writes the table of line counts in docs/architecture.md.
 """
 
 import argparse
@@ -32,6 +33,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "structure"))
+import line_counts  # noqa: E402
+
 MODULE = "from tvm.script import ir as I"  # how a printed module begins
 PAGES = ["ops", "passes", "steps"]  # `bevel docs PAGE` is docs/PAGE.md
 SECTION = re.compile(r"^# (input|run|output|error)(?: (\S+))?$")
@@ -183,6 +187,8 @@ def main():
     pages = [page for page in PAGES if args.filter in f"docs/{page}.md"]
     for page in pages:
         update_page(page)
+    if args.filter in "docs/architecture.md":
+        line_counts.update_page()
     print(f"{len(chosen)} golden files and {len(pages)} pages looked at")
 
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import cpp_text
+import line_counts
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -201,3 +202,25 @@ def test_dependencies_are_documented():
         {name for name in installed_names() if name.lower() not in {word.lower() for word in words}}
     )
     assert not missing, f"not in docs/dependencies.md: {missing}"
+
+
+def test_source_keeps_its_budget():
+    lines, code = line_counts.total(line_counts.folders())
+    assert 0 < code < lines <= line_counts.BUDGET
+
+
+def test_line_counts_are_shown():
+    """The form only: the exact figures change with every commit, and `./dev golden --update` writes them."""
+    _, inside, _ = line_counts.split_page(line_counts.PAGE.read_text())
+
+    def form(text):
+        return re.sub(r"[\d,]*\d", "N", re.sub(r"\(`\w+`\)", "(`step`)", text))
+
+    assert form(inside.strip()) == form(line_counts.table())
+
+
+def test_lines_are_counted():
+    text = "// a\n\nint f() { // b\n  return 0;\n}\n"
+    assert line_counts.count(text) == (5, 2)
+    step = 'int a;\nconstexpr StepDoc kDoc = {\n    R"(what)", R"(x)",\n    R"(y)"};\nint b;\n'
+    assert line_counts.without_documentation(step) == "int a;\nint b;\n"
