@@ -37,6 +37,7 @@ struct Frame {
 // What functions share with their branches, and nested functions do not.
 struct Scope {
   std::unordered_set<std::string> names;
+  std::unordered_map<std::string, int> suffixes; // by base name: the last suffix given; names never get free
   std::unordered_set<Var, RefHash> dims;
   Analyzer analyzer;
 };
@@ -68,7 +69,8 @@ struct BlockBuilder::Impl {
   }
   std::string freshVar(const std::string& hint) {
     std::string base = hint.empty() ? "lv" : hint, name = base;
-    for (int i = 1; !scope().names.insert(name).second; ++i) name = base + std::to_string(i);
+    int& last = scope().suffixes[base];
+    while (!scope().names.insert(name).second) name = base + std::to_string(++last);
     return name;
   }
   // The node with the current origin, copied as the kind it is.

@@ -180,6 +180,12 @@ static Value poisoned() {
 }
 
 // Results of a node into the scope; failures are noted and poison what the node should have given.
+static Status rankFault(size_t rank, std::string_view name) {
+  if (rank <= kMaxRank) return {};
+  return fail(ErrorCode::kUnsupported,
+              fmt::format("'{}' has {} dimensions; at most {} are supported", name, rank, kMaxRank));
+}
+
 void Importer::defineOutputs(const NodeProto& n, const std::string& name, Result<Values> results,
                              Scope& scope) {
   auto note = [&](Error e) {
@@ -191,7 +197,14 @@ void Importer::defineOutputs(const NodeProto& n, const std::string& name, Result
     if (n.outputs[k].empty()) continue;
     if (scope.values.count(n.outputs[k]))
       note(Error(ErrorCode::kInvalid, fmt::format("'{}' is produced twice", n.outputs[k])));
-    scope.values[n.outputs[k]] = k < given && (*results)[k] ? (*results)[k] : poisoned();
+    Value result = k < given && (*results)[k] ? (*results)[k] : poisoned();
+    if (const auto* t = result->type.as<TensorTypeNode>()) {
+      if (Status ok = rankFault(t->shape.size(), n.outputs[k]); !ok) {
+        note(std::move(ok.error()));
+        result = poisoned();
+      }
+    }
+    scope.values[n.outputs[k]] = std::move(result);
     if (results && k >= given)
       note(Error(ErrorCode::kUnsupported, fmt::format("output {} ('{}') is not supported", k, n.outputs[k])));
   }
@@ -331,6 +344,7 @@ Status Importer::importInitializers(const GraphProto& graph, Scope& scope) {
     if (!t) return fail(std::move(t.error()));
     if (scope.values.count(name))
       return fail(ErrorCode::kInvalid, fmt::format("initialiser '{}' is given twice", name));
+    BEVEL_CHECK(rankFault((*t)->shape.size(), name));
     scope.values[name] = ofExpr(make<const ConstantNode>(*t, name));
     return {};
   };
@@ -394,6 +408,7 @@ Result<Type> Importer::declaredType(const ValueInfo& info) {
     return tensorType(*dtype, it->second);
   }
   if (!t.hasShape) return Type(make<const TensorTypeNode>(*dtype, int64_t(-1)));
+  BEVEL_CHECK(rankFault(t.shape.size(), info.name));
   Array<Expr> shape;
   for (size_t i = 0; i < t.shape.size(); ++i) {
     BEVEL_TRY(Expr d, dimension(t.shape[i], fmt::format("{}_{}", identifier(info.name, "x"), i)));

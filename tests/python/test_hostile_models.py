@@ -95,3 +95,47 @@ def test_damaged_models(whole, first, tmp_path):
         assert result.returncode in (0, 3), f"seed {seed}: exit code {result.returncode}\n{result.stderr}"
         if result.returncode == 3:
             assert result.stderr.count("error:") == 1, f"seed {seed}:\n{result.stderr}"
+
+
+def ranked_models(rank):
+    """A tensor of that many dimensions as an input, a weight and a result."""
+    ones, value = [1] * rank, helper.make_tensor_value_info
+    weight = helper.make_tensor("w", TensorProto.FLOAT, ones, [1.0])
+    shape = numpy_helper.from_array(np.array(ones, np.int64), "s")
+    plain = value("x", TensorProto.FLOAT, [1])
+    models = {
+        "input": ([helper.make_node("Relu", ["x"], ["y"])], value("x", TensorProto.FLOAT, ones), []),
+        "weight": ([helper.make_node("Add", ["x", "w"], ["y"])], plain, [weight]),
+        "result": ([helper.make_node("Reshape", ["x", "s"], ["y"])], plain, [shape]),
+    }
+    opsets = [helper.make_opsetid("", 17)]
+    for name, (nodes, x, weights) in models.items():
+        graph = helper.make_graph(nodes, name, [x], [value("y", TensorProto.FLOAT, None)], weights)
+        yield name, helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize(("rank", "code"), [(64, 0), (65, 3), (5000, 3)])
+def test_rank_is_limited_at_import(rank, code, tmp_path):
+    for name, data in ranked_models(rank):
+        path = tmp_path / f"{name}.onnx"
+        path.write_bytes(data)
+        result = subprocess.run(
+            [str(tool_path()), "inspect", str(path)], capture_output=True, text=True, timeout=20
+        )
+        assert result.returncode == code, f"{name}: {result.stderr}"
+        assert (f"{rank} dimensions; at most 64" in result.stderr) == (code == 3), result.stderr
+
+
+def test_names_of_many_nodes_take_linear_time(tmp_path):
+    """50,000 nodes whose results ask for the same names; a search from the first suffix each would take minutes."""
+    count, value = 50_000, helper.make_tensor_value_info
+    nodes = [helper.make_node("Relu", [f"x{k}"], [f"x{k + 1}"]) for k in range(count)]
+    ends = [value(name, TensorProto.FLOAT, [4]) for name in ("x0", f"x{count}")]
+    graph = helper.make_graph(nodes, "chain", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(model.SerializeToString())
+    result = subprocess.run(
+        [str(tool_path()), "inspect", str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
