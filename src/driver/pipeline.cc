@@ -154,7 +154,7 @@ std::vector<PassGroup> passGroups(PipelineContext& c) {
     for (const Pass& q : loops.passes) listed |= q.name == p.name;
     if (!listed)
       loops.passes.push_back(
-          primFuncPass(p.name, p.doc, [run = p.run](const PrimFunc& f) { return run(f); }));
+          primFuncPass(p.name, p.doc, [&c, run = p.run](const PrimFunc& f) { return run(f, c.target); }));
   }
   loops.passes.push_back(primFuncPass("lower", "all of these, in order",
                                       [&c](const PrimFunc& f) { return lower(f, c.target); }));

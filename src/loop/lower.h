@@ -41,6 +41,8 @@
 #include "base/result.h"
 #include "ir/graph.h"
 
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,20 +50,21 @@ namespace bevel {
 
 struct Target;
 
-/// One lowering pass by name, as the tool's `--passes` calls it.
+/// One lowering pass by name, as the tool's `--passes` calls it. It sees what the program is lowered for.
 struct LoopPass {
-  const char* name;
-  const char* doc;
-  Result<PrimFunc> (*run)(const PrimFunc&);
+  std::string name;
+  std::string doc;
+  std::function<Result<PrimFunc>(const PrimFunc&, const Target&)> run;
 };
-/// THE list, in order.
+/// THE list for CPUs, in order.
 const std::vector<LoopPass>& lowerPasses();
 /// The pass of that name, or null.
 const LoopPass* findLoopPass(std::string_view name);
 
-/// Runs the whole list. Deep programs: call on a large stack.
-Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target);
+/// Runs a list of passes, in order; those of CPUs unless another is given.
+Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target,
+                       const std::vector<LoopPass>& passes = lowerPasses());
 /// Runs passes up to and including the named one.
-Result<PrimFunc> lowerUntil(const PrimFunc& scheduled, std::string_view pass);
+Result<PrimFunc> lowerUntil(const PrimFunc& scheduled, std::string_view pass, const Target& target);
 
 } // namespace bevel

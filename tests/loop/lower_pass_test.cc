@@ -11,6 +11,7 @@
 #include "loop/lower.h"
 #include "loop/passes/passes.h"
 #include "loop/te.h"
+#include "target/target.h"
 #include "tests/loop/lower_support.h"
 #include "tests/loop/lowered_programs.h"
 
@@ -50,7 +51,7 @@ TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   IterVar r = te::reduceAxis(intImm(0), "k");
   te::Tensor c =
       te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
-  auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace");
+  auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
   ASSERT_TRUE(out.has_value()) << out.error().str();
@@ -80,7 +81,7 @@ def main(a: T.handle, c: T.handle):
   auto out = lowerMatchBuffer(f);
   ASSERT_TRUE(out.has_value()) << out.error().str();
   EXPECT_EQ(count<MatchBufferNode>((*out)->body), 0);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value());
   auto arguments = test::makeArguments(f);
   auto result = test::runCopy(*lowered, arguments);
@@ -109,7 +110,7 @@ def main(a: T.handle):
 )");
   ASSERT_TRUE(f);
   EXPECT_EQ(lowerDifference(f), "");
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value());
   EXPECT_TRUE(findLoop(*lowered, "i"));
   EXPECT_TRUE(findLoop(*lowered, "k"));
@@ -153,7 +154,7 @@ def main(a: T.handle):
                 A[v, v] = T.int8(1)
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value()) << lowered.error().str();
   EXPECT_EQ(test::flatFormFaults(*lowered), "");
 }
@@ -175,7 +176,7 @@ def main(a: T.handle, n: T.int64):
                 A[v] = R[63 - v]
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_NE(lowered.error().message.find("register buffer \"R\""), std::string::npos)
       << lowered.error().str();
@@ -193,7 +194,7 @@ def main(a: T.handle):
                 A[v] = T.float32(1)
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported);
 }
@@ -211,7 +212,7 @@ def main(A: T.Buffer((8,), "int4"), C: T.Buffer((4,), "uint8")):
             C[i] = V[i]
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported) << lowered.error().str();
   EXPECT_NE(lowered.error().message.find("buffer 'V'"), std::string::npos) << lowered.error().str();
@@ -237,7 +238,7 @@ def main(a: T.handle, c: T.handle):
 )");
   ASSERT_TRUE(f);
   EXPECT_EQ(lowerDifference(f), "");
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value());
   EXPECT_TRUE(isConst(workspaceBytes(*lowered), 0));
   EXPECT_TRUE(isConst(workspacePerThreadBytes(*lowered), 4032)) << print(*lowered);
@@ -266,7 +267,7 @@ def main(a: T.handle, k: T.int64, c: T.handle):
     EXPECT_EQ(kernelOutputs(g), (std::vector<size_t>{2}));
   };
   check(f);
-  auto lowered = lowerUntil(f, "plan_workspace");
+  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
   ASSERT_TRUE(lowered.has_value());
   check(*lowered);
 }
@@ -288,7 +289,7 @@ def main(a: T.handle, c: T.handle):
   PrimFunc f = parsed(text);
   ASSERT_TRUE(f);
   EXPECT_TRUE(verifyBounds(f).has_value());
-  auto dissolved = lowerUntil(f, "convert_blocks");
+  auto dissolved = lowerUntil(f, "convert_blocks", Target::host());
   ASSERT_TRUE(dissolved.has_value());
   EXPECT_TRUE(verifyBounds(*dissolved).has_value());
   std::string broken = text;

@@ -5,6 +5,7 @@
 #include "ir/verify.h"
 #include "loop/interpreter.h"
 #include "loop/lower.h"
+#include "target/target.h"
 #include "tests/loop/lowered_programs.h"
 
 #include <algorithm>
@@ -87,7 +88,7 @@ std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::
   if (!expected) return "the program itself fails: " + expected.error().str() + "\n" + print(f);
   PrimFunc before = f;
   for (const LoopPass& pass : lowerPasses()) {
-    auto after = pass.run(before);
+    auto after = pass.run(before, Target::host());
     std::string fault;
     if (!after) {
       fault = "fails: " + after.error().str();

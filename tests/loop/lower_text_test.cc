@@ -3,6 +3,7 @@
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "loop/lower.h"
+#include "target/target.h"
 #include "tests/loop/lower_support.h"
 #include "tests/loop/lowered_programs.h"
 
@@ -22,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, LowerText, ::testing::ValuesIn(scheduledProgr
                          [](const auto& info) { return info.param.name; });
 
 PrimFunc loweredUntil(const char* program, const char* pass) {
-  auto lowered = lowerUntil(parsed(scheduledProgram(program).text), pass);
+  auto lowered = lowerUntil(parsed(scheduledProgram(program).text), pass, Target::host());
   EXPECT_TRUE(lowered.has_value()) << (lowered ? "" : lowered.error().str());
   return lowered ? *lowered : PrimFunc();
 }
