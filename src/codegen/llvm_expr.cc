@@ -172,7 +172,7 @@ Value* KernelEmitter::emitCompare(BinaryOp op, DType operand, Value* a, Value* b
 /// x86's maxps(a, b) is a > b ? a : b and so gives b when either is NaN; one more compare and select restore
 /// a's NaN. With a constant as a (relu, clip) that is not needed.
 Value* KernelEmitter::emitMinMax(bool isMax, Value* a, Value* b) {
-  if (target_.isArm64()) // fmax and fmin propagate NaN there
+  if (target_.architecture().maxKeepsNaN)
     return builder_.CreateBinaryIntrinsic(isMax ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   if (llvm::isa<llvm::Constant>(b)) std::swap(a, b);
   auto predicate = isMax ? llvm::CmpInst::FCMP_OGT : llvm::CmpInst::FCMP_OLT;

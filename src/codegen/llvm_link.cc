@@ -81,19 +81,14 @@ Status runLinker(const std::vector<std::string>& arguments) {
 } // namespace
 
 Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output) {
+  const char* emulation = target.architecture().linkEmulation;
+  if (!emulation)
+    return fail(Error(ErrorCode::kUnsupported, "shared libraries for " + target.triple + " cannot be linked")
+                    .help("the table src/target/targets.def has no linker emulation for it"));
   std::string temporary = output + ".link" + std::to_string(::getpid());
-  std::vector<std::string> arguments = {"ld.lld",
-                                        "-shared",
-                                        "--hash-style=gnu",
-                                        "--build-id=none",
-                                        "-z",
-                                        "noexecstack",
-                                        "-z",
-                                        "relro",
-                                        "-o",
-                                        temporary,
-                                        "-m",
-                                        target.isArm64() ? "aarch64linux" : "elf_x86_64"};
+  std::vector<std::string> arguments = {
+      "ld.lld",  "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack", "-z", "relro", "-o",
+      temporary, "-m",      emulation};
   if (!job.soname.empty()) arguments.insert(arguments.end(), {"-soname", job.soname});
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
   if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");

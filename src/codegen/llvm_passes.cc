@@ -78,6 +78,9 @@ void initializeLlvm() {
 
 Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target) {
   initializeLlvm();
+  if (target.architecture().pointerBits != 64)
+    return fail(Error(ErrorCode::kUnsupported, "kernels for " + target.triple + " cannot be compiled")
+                    .help("kernels need an instruction set of src/target/targets.def with 64-bit pointers"));
   std::string error;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, error);
   if (!found) return fail(ErrorCode::kUnsupported, "no code generator for " + target.triple + ": " + error);

@@ -65,20 +65,15 @@ struct Strings {
   }
 };
 
-Result<uint16_t> elfMachine(const Target& target) {
-  if (target.isX86()) return uint16_t(EM_X86_64);
-  if (target.isArm64()) return uint16_t(EM_AARCH64);
-  return fail(ErrorCode::kUnsupported, "data objects for " + target.triple);
-}
-
-Elf64_Ehdr fileHeader(uint16_t machine, uint64_t sectionHeaders, size_t count) {
+Elf64_Ehdr fileHeader(const Architecture& architecture, uint64_t sectionHeaders, size_t count) {
   Elf64_Ehdr h{};
   std::memcpy(h.e_ident, ELFMAG, SELFMAG);
   h.e_ident[EI_CLASS] = ELFCLASS64;
   h.e_ident[EI_DATA] = ELFDATA2LSB;
   h.e_ident[EI_VERSION] = EV_CURRENT;
   h.e_type = ET_REL;
-  h.e_machine = machine;
+  h.e_machine = architecture.elfMachine;
+  h.e_flags = architecture.elfFlags;
   h.e_version = EV_CURRENT;
   h.e_shoff = sectionHeaders;
   h.e_ehsize = sizeof(Elf64_Ehdr);
@@ -93,7 +88,8 @@ Elf64_Ehdr fileHeader(uint16_t machine, uint64_t sectionHeaders, size_t count) {
 Status writeDataObject(const std::vector<DataBlob>& blobs, const Target& target, const std::string& path) {
   constexpr size_t kMaxBlobs = 1000; // section numbers stay far from ELF's reserved ones
   if (blobs.size() > kMaxBlobs) return fail(ErrorCode::kUsage, "too many blobs for one data object");
-  BEVEL_TRY(uint16_t machine, elfMachine(target));
+  if (!target.architecture().elfMachine)
+    return fail(ErrorCode::kUnsupported, "there are no ELF objects for " + target.triple);
   Output out(path);
   Elf64_Ehdr blank{};
   out.write(&blank, sizeof blank);
@@ -143,7 +139,7 @@ Status writeDataObject(const std::vector<DataBlob>& blobs, const Target& target,
   out.align(8);
   uint64_t headers = out.position();
   out.write(sections.data(), sections.size() * sizeof(Elf64_Shdr));
-  Elf64_Ehdr header = fileHeader(machine, headers, sections.size());
+  Elf64_Ehdr header = fileHeader(target.architecture(), headers, sections.size());
   out.writeAt(0, &header, sizeof header);
   return out.finish();
 }

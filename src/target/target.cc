@@ -59,6 +59,12 @@ const std::vector<Row>& rows() {
   return table;
 }
 
+constexpr Architecture kArchitectures[] = {
+#define ARCHITECTURE(...) {__VA_ARGS__},
+#include "target/targets.def"
+#undef ARCHITECTURE
+};
+
 const Row* findRow(std::string_view name) {
   for (const Row& row : rows())
     if (name == row.name) return &row;
@@ -192,9 +198,17 @@ std::string Target::codeKey() const {
   return textOf(*this, kCodeKeys);
 }
 
+const Architecture& Target::architecture() const {
+  static constexpr Architecture kNone = {"", 0, 0, 0, nullptr, false};
+  std::string_view first = std::string_view(triple).substr(0, triple.find('-'));
+  for (const Architecture& row : kArchitectures)
+    if (first == row.name) return row;
+  return kNone;
+}
+
 bool Target::runsOn(const Target& machine) const {
-  auto architecture = [](const Target& t) { return t.triple.substr(0, t.triple.find('-')); };
-  if (architecture(*this) != architecture(machine)) return false;
+  auto instructionSet = [](const Target& t) { return t.triple.substr(0, t.triple.find('-')); };
+  if (instructionSet(*this) != instructionSet(machine)) return false;
   const Row* mine = findRow(name);
   const Row* theirs = findRow(machine.name);
   if (mine && theirs && mine->level > theirs->level) return false;

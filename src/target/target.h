@@ -12,6 +12,16 @@
 
 namespace bevel {
 
+/// What holds for every target of one instruction set: an ARCHITECTURE row of target/targets.def.
+struct Architecture {
+  const char* name;          // first part of a triple
+  int pointerBits;           // kernels need 64
+  uint16_t elfMachine;       // e_machine of its ELF objects; 0: it has no ELF objects, so no libraries
+  uint32_t elfFlags;         // e_flags that its linker wants in objects of data
+  const char* linkEmulation; // lld's -m; null: no shared libraries
+  bool maxKeepsNaN;          // one instruction each gives maximum and minimum with NaN propagated
+};
+
 /// A CPU. Made from a row of target/targets.def, from the machine we run on, or from text.
 struct Target {
   std::string name;   // row of the table it derives from: "x86-64-v3"
@@ -42,8 +52,8 @@ struct Target {
   /// The part of str() that machine code depends on (not caches and cores): the key of compiled code.
   std::string codeKey() const;
 
-  bool isX86() const { return triple.starts_with("x86_64"); }
-  bool isArm64() const { return triple.starts_with("aarch64"); }
+  /// The row of the triple's instruction set. A triple without a row has one that allows nothing.
+  const Architecture& architecture() const;
   /// Elements of a type in one vector register; at least 1.
   int lanes(DType dtype) const { return dtype.bits ? std::max(1, vectorBits / dtype.bits) : 1; }
   /// Whether this machine can execute code made for `this`.

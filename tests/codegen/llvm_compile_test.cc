@@ -83,7 +83,7 @@ TEST(LlvmCompile, NamesMustBeUnique) {
 }
 
 TEST(LlvmCompile, ForeignTargetIsNotJitted) {
-  Target foreign = *Target::parse(Target::host().isX86() ? "aarch64" : "x86-64");
+  Target foreign = *Target::parse(Target::host().architecture().maxKeepsNaN ? "x86-64" : "aarch64");
   std::vector<KernelSource> kernels = {{"k", scale(1, true)}};
   EXPECT_EQ(compileJit(kernels, foreign).error().code, ErrorCode::kUsage);
   CompileOptions options;
@@ -392,4 +392,50 @@ TEST(Link, ErrorsNameTheSymbol) {
   ASSERT_FALSE(linked);
   EXPECT_NE(linked.error().str().find("missing_kernel"), std::string::npos);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+}
+
+TEST(Link, ObjectsAndLibrariesNameTheirMachine) {
+  const std::pair<const char*, int> machines[] = {{"x86-64-v3", 62}, {"aarch64", 183}, {"riscv64", 243}};
+  for (auto [name, machine] : machines) {
+    Target target = *Target::parse(name);
+    TemporaryFolder folder;
+    CompileOptions options;
+    options.useCache = false;
+    std::vector<KernelSource> kernels = {{"k", scale(2, true)}};
+    auto objects = compileObjects(kernels, target, options);
+    ASSERT_TRUE(objects) << objects.error().str();
+    std::string image = "the image's bytes..", data = folder.path + "/data.o",
+                library = folder.path + "/x.so";
+    ASSERT_TRUE(writeDataObject({{"image", {std::as_bytes(std::span(image))}, 8}}, target, data));
+    ImageTable table;
+    table.imageSymbol = "image", table.imageSize = image.size();
+    table.kernels = {"k"};
+    auto tableObject = imageTableObject(table, target);
+    ASSERT_TRUE(tableObject) << tableObject.error().str();
+    LinkJob job;
+    job.objects = *objects;
+    job.objects.push_back(*tableObject);
+    job.files = {data};
+    job.exports = {table.symbol};
+    Status linked = linkSharedLibrary(job, target, library);
+    ASSERT_TRUE(linked) << name << ": " << linked.error().str();
+    for (const std::string& bytes : {(*objects)[0], *tableObject, *readFile(data), *readFile(library)}) {
+      ASSERT_GT(bytes.size(), 20u);
+      EXPECT_EQ(uint8_t(bytes[18]) | uint8_t(bytes[19]) << 8, machine) << name; // e_machine
+    }
+  }
+}
+
+TEST(Link, TargetsWithoutElfAreRefused) {
+  for (const char* text : {"wasm32", "x86-64,triple=s390x-unknown-linux-gnu"}) {
+    Target target = *Target::parse(text);
+    TemporaryFolder folder;
+    Status linked = linkSharedLibrary({}, target, folder.path + "/x.so");
+    ASSERT_FALSE(linked);
+    EXPECT_EQ(linked.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(linked.error().str().find(target.triple), std::string::npos) << linked.error().str();
+    EXPECT_EQ(writeDataObject({}, target, folder.path + "/x.o").error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(imageTableObject({}, target).error().code, ErrorCode::kUnsupported);
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+  }
 }

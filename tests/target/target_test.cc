@@ -46,7 +46,18 @@ TEST(Target, RunsOnOrdersLevels) {
   EXPECT_FALSE(v4.runsOn(v3));
   EXPECT_TRUE(v2.runsOn(v3));
   EXPECT_FALSE(Target::parse("aarch64")->runsOn(v4));
+  EXPECT_FALSE(Target::parse("riscv64-v")->runsOn(*Target::parse("riscv64")));
+  EXPECT_TRUE(Target::parse("riscv64")->runsOn(*Target::parse("riscv64-v")));
   EXPECT_FALSE(Target::parse("x86-64-v3,features=+gfni")->runsOn(v3));
+}
+
+TEST(Target, EveryRowHasAnInstructionSet) {
+  for (const std::string& name : Target::names()) {
+    const Architecture& row = Target::parse(name)->architecture();
+    EXPECT_GT(row.pointerBits, 0) << name;
+    EXPECT_EQ(row.elfMachine != 0, row.linkEmulation != nullptr) << name;
+  }
+  EXPECT_EQ(Target::parse("x86-64,triple=s390x-unknown-linux-gnu")->architecture().pointerBits, 0);
 }
 
 TEST(Target, Lanes) {
