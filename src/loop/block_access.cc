@@ -34,13 +34,15 @@ BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_se
 
 namespace {
 
-/// Data variables of buffers that are made inside root.
+/// Data variables of buffers and views that are made inside root.
 std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root) {
   std::unordered_set<Var, RefHash> out;
   walk(root, [&](const NodeRef& n) {
     if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
-    if (const auto* b = n.as<BlockNode>())
+    if (const auto* b = n.as<BlockNode>()) {
       for (const Buffer& x : b->allocs) out.insert(x->data);
+      for (const MatchBuffer& m : b->matches) out.insert(m->buffer->data);
+    }
     return n.is<StmtNode>();
   });
   return out;
@@ -51,6 +53,14 @@ void addToUnion(Array<BufferRegion>& list, const BufferRegion& region, Analyzer&
     if (list[i]->buffer->sameAs(*region->buffer) && list[i]->region.size() == region->region.size())
       return list.set(i, regionUnion(list[i], region, analyzer));
   list.push_back(region);
+}
+
+/// Data variables of buffers that root writes or makes: what is read from them is not known before it.
+std::unordered_set<Var, RefHash> changingBuffers(const NodeRef& root,
+                                                 const std::vector<BufferAccess>& accesses) {
+  std::unordered_set<Var, RefHash> out = buffersWritten(accesses);
+  out.merge(buffersMadeInside(root));
+  return out;
 }
 
 /// Bounds of axes of a block, for unions and comparisons over them.
@@ -108,7 +118,7 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
   auto inside = buffersMadeInside(root);
   Regions out;
   std::vector<BufferAccess> accesses = collectAccesses(root, options);
-  auto changing = buffersWritten(accesses);
+  auto changing = changingBuffers(root, accesses);
   for (const BufferAccess& a : accesses) {
     if (!a.buffer) {
       out.opaque = true;
@@ -165,7 +175,7 @@ Status checkBlockAccess(const Block& block, bool* inWrites) {
   };
   if (allAre(found.reads, block->reads) && allAre(found.writes, block->writes)) return {}; // as detected
   std::vector<BufferAccess> accesses = collectAccesses(block);
-  auto changing = buffersWritten(accesses);
+  auto changing = changingBuffers(block, accesses);
   for (const BufferAccess& a : accesses) {
     if (!a.buffer) continue;
     std::vector<Expr> here; // conditions of loops inside say nothing of the whole region

@@ -1,7 +1,8 @@
 // Random tensor programs as text: what schedules and te never write. Buffers that are read and written,
-// several writers, loops shared by blocks, statements without blocks, loops that do not start at zero,
-// predicates and conditions on what the body writes, temporaries, views of one memory, sizes that are 0 or
-// 1, reductions with init.
+// several writers, loops shared by blocks, statements without blocks, loops that do not start at zero, whose
+// range moves with another loop or depends on data, predicates and conditions on what the body writes or that
+// cut triangles and bands, temporaries, views of one memory, several symbolic sizes that are 0 or 1, dimensions
+// of one, floats, axes that run backwards or do not start at zero, reductions with init.
 //
 // Indices stay in bounds. Loops marked parallel or vectorised are independent: what they write, they access
 // at their own variable only. A program may read an element that nothing wrote; the interpreter refuses it.
@@ -22,14 +23,28 @@ public:
   explicit RandomNest(uint64_t seed) : dice_(seed) {}
 
   std::string make() {
-    buffers_ = {{"A", {8}},         {"B", {8}}, {"M", {4, 3}}, {"P", {kSymbolic}},
-                {"Q", {kSymbolic}}, {"S", {8}}, {"T1", {4, 2}}};
-    text_ = "@T.prim_func\n"
-            "def main(a: T.handle, b: T.handle, m: T.handle, p: T.handle, q: T.handle):\n";
+    buffers_ = {{"A", {8}},
+                {"B", {8}},
+                {"M", {4, 3}},
+                {"P", {kSymbolic}},
+                {"Q", {kSymbolic}},
+                {"S", {8}},
+                {"T1", {4, 2}},
+                {"U", {1, 5}},
+                {"K", {kSymbolic, 3}},
+                {"F", {6}, true},
+                {"G", {1, 1, 4}, true}};
+    text_ =
+        "@T.prim_func\n"
+        "def main(a: T.handle, b: T.handle, m: T.handle, p: T.handle, q: T.handle, u: T.handle, k: T.handle,"
+        " f: T.handle, g: T.handle, r: T.handle):\n";
     indent_ = 1;
     line("n = T.int32()");
-    for (const char* x : {"a 8,", "b 8,", "m 4, 3", "p n,", "q n,"})
+    line("l = T.int32()");
+    for (const char* x : {"a 8,", "b 8,", "m 4, 3", "p n,", "q n,", "u 1, 5", "k n, 3", "r l,"})
       line(fmt::format("{} = T.match_buffer({}, ({}), \"int32\")", char(x[0] - 'a' + 'A'), x[0], x + 2));
+    line("F = T.match_buffer(f, (6,), \"float32\")");
+    line("G = T.match_buffer(g, (1, 1, 4), \"float32\")");
     line("with T.sblock(\"root\"):");
     ++indent_;
     line("S = T.sblock_alloc_buffer((8,), \"int32\")");
@@ -61,6 +76,7 @@ private:
   struct Memory {
     std::string name;
     std::vector<int64_t> shape;
+    bool isFloat = false;
   };
 
   // --- statements ---
@@ -110,6 +126,10 @@ private:
     const Memory* m = target();
     if (!m) return line("T.evaluate(0)");
     std::string place = access(*m);
+    if (m->isFloat)
+      return line(fmt::format("{} = {}T.Cast(\"float32\", {}){}", place,
+                              accumulate ? place + " * T.float32(0.5) + " : "", value(2),
+                              dice_.oneIn(3) ? " * T.float32(0.25)" : ""));
     static const std::vector<const char*> ops = {"+", "-", "*"};
     if (accumulate && dice_.oneIn(3)) return line(fmt::format("{} = T.max({}, {})", place, place, value(2)));
     if (accumulate) return line(fmt::format("{} = {} {} ({})", place, place, dice_.pick(ops), value(2)));
@@ -140,7 +160,45 @@ private:
     scalars_.push_back(v);
   }
 
+  /// A range that moves with a loop around, ends at another size, or is read from memory.
+  bool movingLoop() {
+    Scalar v{fresh("i"), 0, 0, false};
+    std::vector<Scalar> fit;
+    for (const Scalar& s : scalars_)
+      if (s.lo <= s.hi && !s.overN) fit.push_back(s);
+    if (dice_.oneIn(3) || fit.empty()) {
+      v.hi = dice_.upTo(5);
+      line(fmt::format("for {} in range(T.max(T.min({}, {}), 0)):", v.name, dice_.upTo(2) ? load() : "l",
+                       v.hi + 1));
+    } else {
+      const Scalar& s = dice_.pick(fit);
+      v.hi = 4;
+      switch (dice_.upTo(4)) {
+      case 0:
+        v.hi = s.hi;
+        line(fmt::format("for {} in range({} + 1):", v.name, s.name));
+        break;
+      case 1:
+        line(fmt::format("for {} in range(T.min({}, 4), 5):", v.name, s.name));
+        break;
+      case 2:
+        line(fmt::format("for {} in range(T.max(4 - {}, 0)):", v.name, s.name));
+        break;
+      default:
+        v.hi = s.hi + 1;
+        line(fmt::format("for {} in range({}, {} + 2):", v.name, s.name, s.name));
+      }
+    }
+    scalars_.push_back(v);
+    return true;
+  }
+
   void loop(int depth) {
+    if (dice_.oneIn(4) && movingLoop()) {
+      nested(depth);
+      scalars_.pop_back();
+      return;
+    }
     header(dice_.oneIn(5) ? "T.unroll" : dice_.oneIn(3) ? "T.serial" : "range", true);
     nested(depth);
     scalars_.pop_back();
@@ -152,8 +210,8 @@ private:
     pinned_ = v.name;
     local_.clear();
     for (const Memory& m : buffers_)
-      if (m.name != "V" && m.name != "S" && (v.overN ? m.shape[0] == kSymbolic : m.shape[0] > v.hi) &&
-          dice_.upTo(3))
+      if (m.name != "V" && m.name != "S" && m.name[0] != 'W' && m.name != viewed_ &&
+          (v.overN ? m.shape[0] == kSymbolic : m.shape[0] > v.hi) && dice_.upTo(3))
         owned_.insert(m.name);
     nested(depth);
     pinned_.clear();
@@ -182,8 +240,13 @@ private:
     for (Scalar s : scalars_) {
       if (s.lo <= s.hi) {
         std::string axis = fresh("v");
-        line(fmt::format("{} = T.axis.spatial({}, {})", axis, s.overN ? "n" : std::to_string(s.hi + 1),
+        bool backwards = s.name != pinned_ && dice_.oneIn(4);
+        line(fmt::format("{} = T.axis.spatial({}, {}{})", axis, s.overN ? "n" : std::to_string(s.hi + 1),
+                         !backwards ? ""
+                         : s.overN  ? "n - 1 - "
+                                    : std::to_string(s.hi) + " - ",
                          s.name));
+        if (backwards && !s.overN) s.lo = 0;
         if (s.name == pinned_) pin = axis;
         s.name = axis;
       }
@@ -199,6 +262,8 @@ private:
     std::string pin = pinned_;
     enterBlock();
     size_t buffers = buffers_.size();
+    std::string seen = viewed_;
+    if (pinned_.empty() && viewed_.empty() && dice_.oneIn(5)) view();
     if (dice_.oneIn(3)) {
       std::string name = fresh("L");
       line(fmt::format("{} = T.sblock_alloc_buffer((3,), \"int32\")", name));
@@ -210,9 +275,20 @@ private:
     }
     body(depth + 1, 1 + int(dice_.upTo(3)));
     buffers_.resize(buffers);
+    viewed_ = seen;
     scalars_ = outside;
     pinned_ = pin;
     --indent_;
+  }
+
+  /// A part of A or B by another name.
+  void view() {
+    viewed_ = dice_.oneIn(2) ? "A" : "B";
+    std::string name = fresh("W"), first = std::to_string(dice_.upTo(4));
+    for (const Scalar& s : scalars_)
+      if (s.lo <= s.hi && !s.overN && s.hi <= 4 && dice_.oneIn(2)) first = s.name;
+    line(fmt::format("{} = T.match_buffer({}[{}:{} + 4], (4,), \"int32\")", name, viewed_, first, first));
+    buffers_.push_back({name, {4}});
   }
 
   void reduction(int depth) {
@@ -223,13 +299,22 @@ private:
     line(fmt::format("for {} in range({}):", k, extent));
     ++indent_;
     enterBlock();
-    line(fmt::format("{} = T.axis.reduce({}, {})", axis, extent, k));
+    int64_t first = dice_.oneIn(4) ? 1 : 0;
+    if (first)
+      line(fmt::format("{} = T.axis.reduce((1, {}), {} + 1)", axis, extent + 1, k));
+    else
+      line(fmt::format("{} = T.axis.reduce({}, {})", axis, extent,
+                       dice_.oneIn(4) ? fmt::format("{} - {}", extent - 1, k) : k));
     // The element stays one while the reduction runs.
-    std::string place = access(*target(), false);
+    const Memory* m = target();
+    std::string place = access(*m, false);
     line("with T.init():");
-    line(fmt::format("    {} = {}", place, dice_.upTo(3)));
-    scalars_.push_back({axis, 0, extent - 1, false});
-    line(fmt::format("{} = {} + {}", place, place, value(2)));
+    auto typed = [&](const std::string& v) {
+      return m->isFloat ? fmt::format("T.Cast(\"float32\", {})", v) : v;
+    };
+    line(fmt::format("    {} = {}", place, typed(std::to_string(dice_.upTo(3)))));
+    scalars_.push_back({axis, first, first + extent - 1, false});
+    line(fmt::format("{} = {} + {}", place, place, typed(value(2))));
     scalars_ = outside;
     pinned_ = pin;
     indent_ -= 2;
@@ -302,7 +387,10 @@ private:
     std::vector<const Memory*> fit;
     for (const Memory& m : buffers_)
       if (reachable(m)) fit.push_back(&m);
-    return access(*dice_.pick(fit), dice_.oneIn(3));
+    const Memory& m = *dice_.pick(fit);
+    std::string place = access(m, dice_.oneIn(3));
+    if (!m.isFloat) return place;
+    return fmt::format("T.Cast(\"int32\", T.max(T.min({}, T.float32(1000)), T.float32(-1000)))", place);
   }
 
   std::string value(int depth) {
@@ -337,6 +425,9 @@ private:
     if (depth > 1 && dice_.oneIn(4))
       return fmt::format("{} {} {}", condition(1), dice_.upTo(2) ? "and" : "or", condition(1));
     if (depth > 1 && dice_.oneIn(8)) return fmt::format("not {}", condition(1));
+    if (scalars_.size() > 1 && dice_.oneIn(4)) // a triangle, or one side of a band
+      return fmt::format("({} {} {} + {})", dice_.pick(scalars_).name, dice_.pick(ops),
+                         dice_.pick(scalars_).name, dice_.upTo(3));
     std::string left = scalars_.empty() || dice_.upTo(2) ? load() : dice_.pick(scalars_).name;
     return fmt::format("({} {} {})", left, dice_.pick(ops),
                        dice_.upTo(2) ? std::to_string(dice_.upTo(4)) : value(0));
@@ -353,6 +444,7 @@ private:
   int64_t whiles_ = 0;
   std::vector<Scalar> scalars_;
   std::vector<Memory> buffers_;
+  std::string viewed_;                  // the parameter that a view shows a part of
   std::string pinned_;                  // the variable of the independent loop around, or the axis it is
   std::set<std::string> owned_, local_; // what the independent loop writes; what blocks allocate
 };
