@@ -269,6 +269,20 @@ def main(I: T.Buffer((4,), "int32"), A: T.Buffer((4,), "int32"), C: T.Buffer((4,
 )";
 
 // Blocks in the body of a while loop, with memory of their own.
+// The inner condition reads past the end where the outer one does not hold; the inner loop keeps the lanes apart.
+inline const char* const kConditionUnderCondition = R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((4,), "float32"), C: T.Buffer((8,), "int32")):
+    for i in T.vectorized(5):
+        with T.sblock("B"):
+            v = T.axis.spatial(4, i)
+            T.where(i < 4)
+            if v != 2 or A[(v + 1) % 4] > A[v * 2 + v % 2]:
+                B[v] = T.float32(1)
+                for j in range(4 - v):
+                    C[v] = j
+)";
+
 inline const char* const kBlocksInWhile = R"(
 @T.prim_func
 def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
@@ -309,6 +323,7 @@ inline std::vector<ScheduledProgram> loweringCases() {
       {"axis_from_memory", kAxisFromMemory},
       {"index_from_memory", kIndexFromMemory},
       {"blocks_in_while", kBlocksInWhile},
+      {"condition_under_condition", kConditionUnderCondition},
   };
 }
 

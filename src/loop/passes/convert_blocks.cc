@@ -7,7 +7,7 @@
 //              B[vi] = A[vi]
 //
 // What the blocks said of origins goes to their statements. An axis whose value is loaded from a place that the
-// block writes is a variable.
+// block writes is a variable. An axis of one value is that value, however its loops are written.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -29,10 +29,14 @@ private:
     VarMap values;
     std::vector<size_t> kept;
     for (size_t i = 0; i < r.values.size(); ++i) {
-      if (changesCondition(block->body, r.values[i]))
+      const IterVar& axis = block->iters[i];
+      bool oneValue = isConst(axis->domain->extent, 1) && asConst(axis->domain->min);
+      if (oneValue)
+        values[axis->var] = castTo(axis->var->dtype, axis->domain->min);
+      else if (changesCondition(block->body, r.values[i]))
         kept.push_back(i);
       else
-        values[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, r.values[i]);
+        values[axis->var] = castTo(axis->var->dtype, r.values[i]);
     }
     Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
     for (size_t i : kept) {

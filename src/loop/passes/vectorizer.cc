@@ -61,9 +61,8 @@ Stmt Vectorizer::stmt(const Stmt& s) {
 
 /// for lane: if guards: s — where s depends on nothing that exists only as a vector.
 Stmt Vectorizer::overLanes(const Stmt& s) {
-  std::vector<Expr> conditions;
-  for (const Guard& g : guards_) conditions.push_back(g.scalar);
-  Stmt body = conditions.empty() ? s : Stmt(make<const IfNode>(conjunction(conditions), s));
+  Stmt body = s; // a condition may read only where those around it hold: `and` reads both sides
+  for (size_t i = guards_.size(); i-- > 0;) body = make<const IfNode>(guards_[i].scalar, body);
   bool needsVector = usesAnyVar(body, [&](const VarNode* v) { return lets_.contains(Var(v)); });
   if (needsVector) return nullptr;
   auto serial = mutableCopy(loop_);
