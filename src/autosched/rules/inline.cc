@@ -7,7 +7,8 @@
 // - exactly one block reads it, or computing it again is cheaper than a load and store;
 // - the reader is no register-tiled reduction that would meet branches or repeated work in its innermost
 // loop;
-// - no work beyond an addition or two is repeated by a broadcast.
+// - no work beyond an addition or two is repeated by a broadcast;
+// - a reader that takes it at several places stays small: each place gets the whole expression.
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
@@ -65,6 +66,30 @@ bool repeats(const BlockInfo& reader, const Buffer& buffer) {
   return false;
 }
 
+constexpr size_t kLargestCopied = 400; // nodes of a body after an expression went to several places of it
+
+// Nodes of an expression tree, counted as often as they stand in it; stops beyond the limit.
+size_t treeSize(const NodeRef& n, size_t limit = kLargestCopied) {
+  if (n.is<BufferNode>() || n.is<VarNode>()) return 1;
+  size_t size = 1;
+  forEachChild(n, [&](const NodeRef& c, Role) {
+    if (size <= limit) size += treeSize(c, limit - size);
+  });
+  return size;
+}
+
+// Whether copies of the block's expression would blow up the reader: chains of such blocks grow with every
+// step.
+bool copiesMuch(const BlockInfo& b, const BlockInfo& reader, const Buffer& buffer) {
+  size_t places = 0;
+  walk(reader.block->body, [&](const NodeRef& n) {
+    const auto* l = n.as<LoadNode>();
+    places += l && l->buffer->data == buffer->data;
+    return true;
+  });
+  return places > 1 && places * treeSize(b.block->body) + treeSize(reader.block->body) > kLargestCopied;
+}
+
 bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInfo>& all) {
   if (b.block->iters.size() != b.numSpatial() || !b.block->body.is<StoreNode>()) return false;
   const Buffer& result = b.block->body.as<StoreNode>()->buffer;
@@ -76,6 +101,7 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
     bool heavy = bodyWork(b.block) > 2;
     if ((heavy || branches(b.block)) && tiled(other)) return false;
     if (heavy && repeats(other, result)) return false;
+    if (copiesMuch(b, other, result)) return false;
   }
   return readers == 1 || (readers > 1 && bodyWork(b.block) <= 2);
 }
