@@ -5,12 +5,16 @@
 // 3. Reductions along rows: one pass.
 // 4. Every block that is left without reduction: contiguous loops, vectors, threads. A rule that fails half
 //    way leaves no trace: it works on a copy.
+// 5. What cannot be lowered is made again without register tiles, then without any rule for reductions, then
+//    with plain loops.
 #include "autosched/autosched.h"
 
 #include "autosched/rules/rules.h"
+#include "loop/lower.h"
 #include "loop/view.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace bevel {
 
@@ -49,12 +53,14 @@ bool isPlain(
   return !attrInt(f->attrs, "tir.is_scheduled") && !isView(f);
 }
 
-} // namespace
+/// Rules for reductions that a schedule may use.
+struct ReductionRules {
+  bool tile = true, rows = true;
+};
 
-Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target) {
+DefaultSchedule scheduleBy(const PrimFunc& f, const Target& target, ReductionRules rules) {
   DefaultSchedule out;
   out.function = f;
-  if (!isPlain(f)) return out;
   auto created = Schedule::create(f);
   if (!created) {
     out.why.push_back("not in block form: " + created.error().message);
@@ -66,8 +72,8 @@ Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target)
   for (const BlockInfo& b : analyseBlocks(sch.func()))
     if (std::find(scopes.begin(), scopes.end(), b.scope) == scopes.end()) scopes.push_back(b.scope);
   for (const std::string& scope : scopes)
-    if (attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, scope, target); }) ||
-        attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, scope, target); }))
+    if ((rules.tile && attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, scope, target); })) ||
+        (rules.rows && attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, scope, target); })))
       tiled.push_back(scope);
   for (const BlockInfo& b : analyseBlocks(sch.func())) {
     bool done = !b.simpleLoops && std::find(tiled.begin(), tiled.end(), b.scope) != tiled.end();
@@ -82,6 +88,45 @@ Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target)
   out.function = PrimFunc(named);
   out.trace = sch.trace();
   return out;
+}
+
+bool isStrict() {
+  const char* strict = std::getenv("BEVEL_STRICT_SCHEDULE");
+  return strict && std::string_view(strict) == "1";
+}
+
+} // namespace
+
+Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
+                                       const std::vector<ScheduleWay>& ways) {
+  std::vector<std::string> failures;
+  DefaultSchedule out;
+  for (const ScheduleWay& way : ways) {
+    out = way.make(f, target);
+    auto lowered = lower(out.function, target);
+    if (lowered || (failures.empty() && !lower(f, target))) break; // not the schedule's fault
+    if (isStrict())
+      return fail(std::move(lowered.error()).note(std::string("a schedule with ") + way.name + " cannot be lowered"));
+    failures.push_back(std::string("a schedule with ") + way.name +
+                       " cannot be lowered: " + lowered.error().message);
+  }
+  out.simpler = !failures.empty();
+  out.why.insert(out.why.begin(), failures.begin(), failures.end());
+  return out;
+}
+
+Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target) {
+  if (!isPlain(f)) return DefaultSchedule{f, {}, {}};
+  auto by = [](ReductionRules rules) {
+    return [rules](const PrimFunc& g, const Target& t) { return scheduleBy(g, t, rules); };
+  };
+  auto all = by({}), untiled = by({.tile = false}), unreduced = by({.tile = false, .rows = false});
+  auto plain = [](const PrimFunc& g, const Target&) { return DefaultSchedule{g, {}, {}}; };
+  return firstLowerable(f, target,
+                        {{"all rules", all},
+                         {"no register tile", untiled},
+                         {"no rule for reductions", unreduced},
+                         {"plain loops", plain}});
 }
 
 } // namespace bevel

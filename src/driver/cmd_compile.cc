@@ -32,11 +32,15 @@ Status run(const CompileFlags& f) {
     nlohmann::json passes = nlohmann::json::array();
     for (const PassTiming& t : compiled.timings)
       passes.push_back({{"name", t.name}, {"ms", t.seconds * 1000}});
+    nlohmann::json simpler = nlohmann::json::array(); // kernels whose better schedule could not be lowered
+    for (const ScheduleReport& s : compiled.schedules)
+      if (s.simpler) simpler.push_back({{"kernel", s.name}, {"why", s.why}});
     nlohmann::json out = {{"output", f.output},
                           {"kernels", compiled.program.kernels.size()},
                           {"compiled", compiled.kernels.compiled},
                           {"from_cache", compiled.kernels.fromCache},
                           {"seconds", compiled.seconds + compiled.kernels.seconds},
+                          {"simpler_schedules", simpler},
                           {"passes", passes}};
     fmt::print("{}\n", out.dump(2));
   } else if (!f.output.empty()) {

@@ -23,6 +23,7 @@ struct ScheduleReport {
   std::string name;
   Trace trace;
   std::vector<std::string> why;
+  bool simpler = false; // a better schedule could not be lowered; `why` tells
 };
 
 /// The default schedule of every tensor program (autosched/autosched.h), on several threads. `report` (may be

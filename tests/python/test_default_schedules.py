@@ -1,0 +1,131 @@
+"""No model is lost by a default schedule: programs whose register tiles once could not be lowered, what is done where one
+cannot be, and chains of operators whose schedule once took exponential time."""
+
+import json
+import os
+import time
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, dtype=np.float32)
+
+
+def build(nodes, inputs, output, weights, opset=17):
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(*i) for i in inputs],
+        [helper.make_tensor_value_info(*output)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def pool(op, **attrs):
+    node = helper.make_node(op, ["x"], ["y"], kernel_shape=[3, 3], **attrs)
+    return build([node], [("x", FLOAT, [1, 4, "h", "w"])], ("y", FLOAT, None), {}), {"x": normal(1, 4, 9, 11)}
+
+
+def product():
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    inputs = [("x", FLOAT, [1, 12, "s", 64])]
+    return build([node], inputs, ("y", FLOAT, None), {"w": normal(64, 64)}), {"x": normal(1, 12, 7, 64)}
+
+
+def fused_convolution():
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Sigmoid", ["c"], ["s"]),
+        helper.make_node("Mul", ["c", "s"], ["y"]),
+    ]
+    inputs = [("x", FLOAT, [1, 3, 32, "width"])]
+    return build(nodes, inputs, ("y", FLOAT, None), {"w": normal(16, 3, 3, 3)}), {"x": normal(1, 3, 32, 45)}
+
+
+def gru():
+    node = helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=3)
+    weights = {"w": normal(1, 9, 2), "r": normal(1, 9, 3)}
+    return build([node], [("x", FLOAT, ["t", 2, 2])], ("y", FLOAT, None), weights, 14), {"x": normal(4, 2, 2)}
+
+
+def bisection(steps):
+    nodes, lo, hi = [], "lo", "hi"
+    for j in range(steps):
+        nodes += [
+            helper.make_node("Add", [lo, hi], [f"s{j}"]),
+            helper.make_node("Div", [f"s{j}", "two"], [f"m{j}"]),
+            helper.make_node("Gather", ["b", f"m{j}"], [f"v{j}"]),
+            helper.make_node("GreaterOrEqual", [f"v{j}", "x"], [f"c{j}"]),
+            helper.make_node("Add", [f"m{j}", "one"], [f"p{j}"]),
+            helper.make_node("Where", [f"c{j}", lo, f"p{j}"], [f"l{j}"]),
+            helper.make_node("Where", [f"c{j}", f"m{j}", hi], [f"h{j}"]),
+        ]
+        lo, hi = f"l{j}", f"h{j}"
+    inputs = [("x", FLOAT, [4]), ("lo", INT64, [4]), ("hi", INT64, [4]), ("b", FLOAT, [33])]
+    model = build(nodes, inputs, (lo, INT64, None), {"two": np.int64(2), "one": np.int64(1)})
+    values = {
+        "x": normal(4),
+        "lo": np.zeros(4, np.int64),
+        "hi": np.full(4, 32, np.int64),
+        "b": np.linspace(-1, 1, 33).astype(np.float32),
+    }
+    return model, values
+
+
+def compare(bevel, tmp_path, model, inputs, *options, **rest):
+    data = model.SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    arguments = []
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={tmp_path / name}.npy"]
+    bevel("run", path, *arguments, "--npy", "--output-dir", tmp_path, *options, **rest)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    expected = session.run(None, inputs)[0]
+    np.testing.assert_allclose(np.load(tmp_path / "output_0.npy"), expected, rtol=1e-5, atol=1e-5)
+    return path
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: pool("MaxPool"),
+        lambda: pool("MaxPool", pads=[1, 1, 1, 1]),
+        lambda: pool("AveragePool"),
+        lambda: pool("LpPool"),
+        product,
+        fused_convolution,
+    ],
+    ids=["max_pool", "max_pool_padded", "average_pool", "lp_pool", "product", "fused_convolution"],
+)
+def test_register_tiles_with_batch_one_and_symbolic_sizes(bevel, tmp_path, model):
+    compare(bevel, tmp_path, *model())
+
+
+def test_what_cannot_be_lowered_is_scheduled_simpler_and_said(bevel, tmp_path):
+    relaxed = os.environ | {"BEVEL_STRICT_SCHEDULE": "0"}
+    model, inputs = gru()
+    path = compare(bevel, tmp_path, model, inputs, env=relaxed)
+    target = ["--target", "x86-64-v4"]
+    done = bevel("compile", path, *target, "--json", "-o", tmp_path / "gru.so", env=relaxed)
+    (simpler,) = json.loads(done.stdout)["simpler_schedules"]
+    assert "a schedule with all rules cannot be lowered" in simpler["why"][0]
+    told = bevel("explain", path, *target, env=relaxed)
+    assert "cannot be lowered" in told.stdout
+    strict = bevel("compile", path, *target, "-o", tmp_path / "gru.so", code=None)
+    assert strict.returncode == 3 and "register buffer" in strict.stderr
+
+
+def test_copies_do_not_multiply_along_a_chain(bevel, tmp_path):
+    begin = time.monotonic()
+    compare(bevel, tmp_path, *bisection(12))
+    assert time.monotonic() - begin < 30
