@@ -11,8 +11,10 @@
 //    - it is injective, and nothing non-trivial would be computed more often than before; or
 //    - it is a reduction or contraction, the group's only one, and every call between it and the result works
 //      element by element on its shape.
-// 3. Views join only between two others; at the rim of a group they stay views, which cost nothing.
-// 4. Groups are emitted where their result was.
+// 3. A group that is full takes no more: steps of a schedule look at the whole program, so the time of a
+//    compile grows with the square of the largest one.
+// 4. Views join only between two others; at the rim of a group they stay views, which cost nothing.
+// 5. Groups are emitted where their result was.
 #include "arith/analyzer.h"
 #include "graph/block_builder.h"
 #include "graph/passes/fuse_programs.h"
@@ -26,6 +28,8 @@
 
 namespace bevel {
 namespace {
+
+constexpr size_t kLargestGroup = 128; // calls
 
 struct CallInfo {
   VarBinding binding;
@@ -123,6 +127,7 @@ private:
       changed = false;
       for (int m : std::vector<int>(members.begin(), members.end()))
         for (int p : calls_[size_t(m)].producers) {
+          if (members.size() == kLargestGroup) break;
           if (calls_[size_t(p)].group >= 0 || !mayJoin(p, last, anchored)) continue;
           calls_[size_t(p)].group = last;
           anchored |= anchors(calls_[size_t(p)].kind);
