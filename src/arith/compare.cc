@@ -118,8 +118,12 @@ template <bool kModuloOrder> bool equal(const Expr& a, const Expr& b) {
 bool any(const Expr& e, FunctionRef<bool(const ExprNode*)> pred);
 
 bool anyOf(const Array<NodeRef>& items, FunctionRef<bool(const ExprNode*)> pred) {
-  for (const NodeRef& x : items)
+  for (const NodeRef& x : items) {
     if (x && ExprNode::classof(x.get()) && any(cast<ExprNode>(x), pred)) return true;
+    if (const auto* region = x.as<BufferRegionNode>())
+      for (const Range& r : region->region)
+        if (any(r->min, pred) || any(r->extent, pred)) return true;
+  }
   return false;
 }
 
@@ -146,7 +150,8 @@ bool any(const Expr& e, FunctionRef<bool(const ExprNode*)> pred) {
   case Kind::kRamp:
     return any(e.as<RampNode>()->base, pred) || any(e.as<RampNode>()->stride, pred);
   case Kind::kLoad:
-    return anyOf(e.as<LoadNode>()->indices, pred);
+    return anyOf(e.as<LoadNode>()->indices, pred) ||
+           (e.as<LoadNode>()->predicate && any(e.as<LoadNode>()->predicate, pred));
   case Kind::kCall:
     return anyOf(e.as<CallNode>()->args, pred);
   case Kind::kShuffle:

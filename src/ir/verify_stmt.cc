@@ -134,9 +134,10 @@ void Verifier::block(const BlockNode& b) {
     bindFree(m->buffer->elemOffset);
     bufferLayout(m->buffer, node);
   }
+  ++conditional_; // what is declared may be touched under conditions inside only
   for (const auto* list : {&b.reads, &b.writes})
     for (const BufferRegion& r : *list) r ? region(*r) : error(node, "a region is missing");
-  ++conditional_; // the first iteration of the reduction, if there is one
+  // The init runs in the first iteration of the reduction, if there is one.
   if (b.init) stmt(b.init, node);
   --conditional_;
   stmt(b.body, node);

@@ -38,5 +38,60 @@ sch.cache_read(block=b, read_buffer_index=0, storage_scope="shared")
 )");
 }
 
+// The producer's condition does not only cut a tail of its domain: its tiles overlap, and the consumer would run where
+// nothing was produced.
+TEST(FuzzCases, ConsumerOfAConditionThatIsNoTail) {
+  EXPECT_REFUSED(scheduled(R"(
+@T.prim_func
+def main(A: T.Buffer((2, 4), "int32"), B: T.Buffer((2, 4), "int32")):
+    S = T.sblock_alloc_buffer((2,), "int32")
+    for i, k in T.grid(2, 4):
+        with T.sblock("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = 0
+            S[vi] = S[vi] + A[vi, vk]
+    for i, j in T.grid(2, 4):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] - S[vi]
+)",
+                           R"(s = sch.get_sblock("S")
+b = sch.get_sblock("B")
+i, j = sch.get_loops(b)
+sch.compute_at(s, j, preserve_unit_loops=True)
+loops = sch.get_loops(s)
+l0, l1 = sch.split(loops[2], [None, 4])
+sch.reverse_compute_at(b, l1)
+)"),
+                 "leaves out more than tails");
+}
+
+// A reversed index is as good as a forward one.
+TEST(FuzzCases, ReversedConsumers) {
+  const char* program = R"(
+@T.prim_func
+def main(A: T.Buffer((10, 12), "int32"), B: T.Buffer((10, 12), "int32")):
+    S = T.sblock_alloc_buffer((10, 12), "int32")
+    for i, j in T.grid(10, 12):
+        with T.sblock("S"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            S[vi, vj] = A[vi, vj] * 2
+    for i, j in T.grid(10, 12):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = S[9 - vi, vj] + vi
+)";
+  expectKept(program, R"(b = sch.get_sblock("B")
+s = sch.get_sblock("S")
+i, j = sch.get_loops(s)
+i0, i1 = sch.split(i, [None, 4])
+sch.reverse_compute_at(b, i0)
+)");
+  expectKept(program, R"(b = sch.get_sblock("B")
+sch.reverse_compute_inline(b)
+)");
+}
+
 } // namespace
 } // namespace bevel::testing

@@ -7,6 +7,7 @@
 #include "graph/passes/passes.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/reduction.h"
 #include "loop/view.h"
 
 #include <algorithm>
@@ -75,8 +76,11 @@ FusionKind spatialKind(const BlockNode& b) {
 
 // s += a * b with a and b read from different buffers.
 bool sumsProducts(const BlockNode& b) {
+  const auto* update = b.body.as<StoreNode>();
+  auto sum = update ? accumulationOf(*update) : std::nullopt;
+  if (!sum || sum->op != BinaryOp::kAdd) return false;
   bool found = false;
-  walk(b.body, [&](const NodeRef& n) {
+  walk(sum->value, [&](const NodeRef& n) {
     const auto* m = n.as<BinaryNode>();
     if (!m || m->op != BinaryOp::kMul) return true;
     auto loadOf = [](Expr e) {

@@ -15,7 +15,7 @@ The new loops run through exactly the instances whose inputs the iteration write
 axis the consumer runs again whenever its input has been updated, so that its last run sees the final value.
 
 Refused unless the block is a whole block or reduction whose inputs are all written under `loop` or before it; unless each dimension of
-such an input is either written whole in every iteration, or written in contiguous tiles and indexed by `axis + constant`; and unless
+such an input is either written whole in every iteration, or written in contiguous tiles and indexed by `axis + constant` or `constant - axis`; and unless
 nothing between the two places uses what it writes. `index` is the place in the loop's body: -1 the last possible, -2 the first.)",
     R"(@T.prim_func
 def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
@@ -72,15 +72,16 @@ static bool sameIndex(const AxisIndex& a, const AxisIndex& b, Analyzer& analyzer
   return a.axis == b.axis && a.scale == b.scale && analyzer.proveEqual(a.offset, b.offset);
 }
 
-/// The axis that indexes a dimension of a buffer in all reads of the block, as `axis + constant`; nothing
-/// otherwise.
+/// The axis that indexes a dimension of a buffer in all reads of the block, as `axis + constant` or `constant - axis`;
+/// nothing otherwise.
 static std::optional<AxisIndex> readIndex(const Context& c, const Var& data, size_t dim) {
   std::optional<AxisIndex> out;
   for (const BufferRegion& r : c.block().block().reads) {
     if (r->buffer->data != data) continue;
     if (!isConst(r->region[dim]->extent, 1)) return std::nullopt;
     auto index = axisIndex(r->region[dim]->min, c.block().realize->block, c.analyzer);
-    if (!index || index->axis < 0 || index->scale != 1 || !asConst(index->offset)) return std::nullopt;
+    if (!index || index->axis < 0 || std::abs(index->scale) != 1 || !asConst(index->offset))
+      return std::nullopt;
     if (out && !sameIndex(*out, *index, c.analyzer)) return std::nullopt;
     out = index;
   }
@@ -110,6 +111,19 @@ static bool isDense(const Context& c, const Var& data, size_t dim) {
   return true;
 }
 
+/// Where the condition of the block is false, one of its axes is outside of its domain: it cuts tails, no more.
+static bool cutsTailsOnly(const ScopeBlock& block, Analyzer& analyzer) {
+  if (isConst(block.realize->predicate, 1)) return true;
+  Expr inside = boolImm(true);
+  for (size_t i = 0; i < block.realize->values.size(); ++i) {
+    const Expr& value = block.realize->values[i];
+    const Range& domain = block.block().iters[i]->domain;
+    inside = logicalAnd(inside, logicalAnd(value >= domain->min, value < domain->min + domain->extent));
+  }
+  auto scope = analyzer.assume(inside);
+  return analyzer.prove(block.realize->predicate);
+}
+
 /// All writers of an input are under the loop, and together they write everything that the block may read.
 static Status checkWriters(const Context& c, const BufferRegion& read) {
   const Buffer& x = read->buffer;
@@ -121,6 +135,10 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
     if (w > c.self)
       return illegal("block " + writer.name() + " writes buffer " + x->name + " after it is read");
     BEVEL_CHECK(checkCoversDomain(writer, c.analyzer));
+    if (!cutsTailsOnly(writer, c.analyzer))
+      return illegal("the condition of block " + writer.name() +
+                     " leaves out more than tails: not every iteration of " + quoted(c.loop) +
+                     " writes its tile of buffer " + x->name);
     for (const BufferRegion& region : writer.block().writes) {
       if (region->buffer->data != x->data) continue;
       for (size_t d = 0; d < region->region.size(); ++d) {
@@ -158,7 +176,7 @@ static Status constrain(const Context& c, const BufferRegion& read, std::vector<
     if (!index)
       return illegal("an iteration of " + quoted(c.loop) + " writes only part of dimension " +
                      std::to_string(d) + " of buffer " + read->buffer->name + ", and block " +
-                     c.block().name() + " does not read it at `axis + constant`");
+                     c.block().name() + " does not read it at `axis + constant` or `constant - axis`");
     if (!isDense(c, data, d))
       return illegal("an iteration of " + quoted(c.loop) + " writes dimension " + std::to_string(d) +
                      " of buffer " + read->buffer->name + " not in one contiguous tile");
@@ -166,8 +184,9 @@ static Status constrain(const Context& c, const BufferRegion& read, std::vector<
       return illegal("an iteration of " + quoted(c.loop) + " writes only part of what a reduction of block " +
                      c.block().name() + " reads");
     size_t axis = size_t(index->axis);
-    IntSet set =
-        IntSet::interval(c.analyzer.simplify(lo - index->offset), c.analyzer.simplify(hi - index->offset));
+    Expr first = index->scale > 0 ? lo - index->offset : index->offset - hi,
+         last = index->scale > 0 ? hi - index->offset : index->offset - lo;
+    IntSet set = IntSet::interval(c.analyzer.simplify(first), c.analyzer.simplify(last));
     bool other = constrained[axis] && !(c.analyzer.proveEqual(sets[axis].min, set.min) &&
                                         c.analyzer.proveEqual(sets[axis].max, set.max));
     if (other)

@@ -113,34 +113,57 @@ static Status checkBetween(const ScopeInfo& info, int producer, int self) {
   return {};
 }
 
+/// How the block's axes index the buffer: each dimension is `axis + offset`, `offset - axis` or the offset alone, and
+/// each axis of more than one value indexes one.
+static Result<std::vector<AxisIndex>> plainIndices(const Array<Expr>& indices, const Block& block,
+                                                   Analyzer& analyzer) {
+  std::vector<AxisIndex> out;
+  std::vector<int> uses(block->iters.size(), 0);
+  for (const Expr& e : indices) {
+    auto index = axisIndex(e, block, analyzer);
+    if (!index || (index->axis >= 0 && std::abs(index->scale) != 1) || !asConst(index->offset))
+      return illegal(quoted(*block) + " reads the buffer not simply at its axes");
+    if (index->axis >= 0 && ++uses[size_t(index->axis)] > 1)
+      return illegal("axis " + block->iters[size_t(index->axis)]->var->name + " indexes two dimensions");
+    out.push_back(*index);
+  }
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i] == 0 && !isConst(block->iters[i]->domain->extent, 1))
+      return illegal("axis " + block->iters[i]->var->name + " of " + quoted(*block) +
+                     " does not index the buffer");
+  return out;
+}
+
 /// The consumer's axes by the producer's, and where the consumer has instances.
-static Result<VarMap> axesByProducer(const BlockNode& block, const Array<Expr>& indices,
-                                     const BlockNode& source, const Array<Expr>& sourceIndices,
-                                     Analyzer& analyzer, Expr& condition) {
-  BEVEL_TRY(std::vector<int> axisOf, indexAxes(indices, block));
+static Result<VarMap> axesByProducer(const Block& block, const Array<Expr>& indices, const BlockNode& source,
+                                     const Array<Expr>& sourceIndices, Analyzer& analyzer, Expr& condition) {
+  BEVEL_TRY(std::vector<AxisIndex> reads, plainIndices(indices, block, analyzer));
   BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceIndices, source));
   VarMap map;
   condition = boolImm(true);
-  for (const IterVar& iv : block.iters) map[iv->var] = iv->domain->min;
+  for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min;
   for (const IterVar& iv : source.iters) analyzer.bind(iv->var, iv->domain);
-  for (size_t d = 0; d < axisOf.size(); ++d) {
+  for (size_t d = 0; d < reads.size(); ++d) {
     Expr at = sourceIndices[d];
-    if (axisOf[d] < 0) {
+    if (reads[d].axis < 0) {
       condition = logicalAnd(condition, analyzer.simplify(eq(at, indices[d])));
       continue;
     }
-    const IterVar& iv = block.iters[size_t(axisOf[d])];
+    const IterVar& iv = block->iters[size_t(reads[d].axis)];
+    bool forward = reads[d].scale > 0;
+    Expr offset = castTo(iv->var->dtype, reads[d].offset), last = iv->domain->min + iv->domain->extent - 1;
     at = castTo(iv->var->dtype, at);
-    map[iv->var] = at;
-    Expr inside = logicalAnd(at >= iv->domain->min, at < iv->domain->min + iv->domain->extent);
-    for (const Expr& c : conjuncts(inside))
+    Expr value = analyzer.simplify(forward ? at - offset : offset - at);
+    map[iv->var] = value;
+    for (const Expr& c : conjuncts(logicalAnd(value >= iv->domain->min, value <= last)))
       if (!analyzer.prove(c)) condition = logicalAnd(condition, c);
     // The producer must reach every instance of the consumer.
     const Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
                                               : range(sourceIndices[d], constant(at->dtype, 1));
-    if (!analyzer.prove(produced->min <= iv->domain->min) ||
-        !analyzer.prove(iv->domain->min + iv->domain->extent <= produced->min + produced->extent))
-      return illegal(quoted(source) + " does not provably write all that " + quoted(block) + " reads");
+    Expr low = forward ? iv->domain->min + offset : offset - last,
+         high = forward ? last + offset : offset - iv->domain->min;
+    if (!analyzer.prove(produced->min <= low) || !analyzer.prove(high < produced->min + produced->extent))
+      return illegal(quoted(source) + " does not provably write all that " + quoted(*block) + " reads");
   }
   return map;
 }
@@ -164,7 +187,7 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   BEVEL_CHECK(checkBetween(info, producer, self.site.self));
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
   BEVEL_TRY(VarMap map,
-            axesByProducer(*block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));
+            axesByProducer(block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));
   const Expr& value = sourceStore->value;
   plan.body = replaceReads(substitute(self.store, map), plan.between, value,
                            [&](const Array<Expr>&) { return value; });
