@@ -93,5 +93,31 @@ sch.reverse_compute_inline(b)
 )");
 }
 
+// No instance initialises after it accumulated, whatever the order of the loops over its axes: also of some of them, and
+// around others.
+TEST(FuzzCases, ReductionLoopsOfATiledConvolution) {
+  expectKept(R"(
+@T.prim_func
+def main(X: T.Buffer((1, 4, 6, 6), "int32"), W: T.Buffer((8, 4, 3, 3), "int32"), Y: T.Buffer((1, 8, 4, 4), "int32")):
+    for n, c, y, x, rc, ry, rx in T.grid(1, 8, 4, 4, 4, 3, 3):
+        with T.sblock("Y"):
+            vn, vc, vy, vx, vrc, vry, vrx = T.axis.remap("SSSSRRR", [n, c, y, x, rc, ry, rx])
+            with T.init():
+                Y[vn, vc, vy, vx] = 0
+            Y[vn, vc, vy, vx] = Y[vn, vc, vy, vx] + X[vn, vrc, vy + vry, vx + vrx] * W[vc, vrc, vry, vrx]
+)",
+             R"(b = sch.get_sblock("Y")
+n, c, y, x, rc, ry, rx = sch.get_loops(b)
+rc_0, rc_1 = sch.split(rc, [2, 2])
+ry_0, ry_1 = sch.split(ry, [1, 3])
+rx_0, rx_1 = sch.split(rx, [3, 1])
+c_0, c_1 = sch.split(c, [2, 4])
+y_0, y_1 = sch.split(y, [2, 2])
+sch.reorder(n, c_0, y_0, x, rc_0, ry_0, rx_0, c_1, rc_1, ry_1, rx_1, y_1)
+sch.reorder(ry_1, rc_1)
+sch.reorder(rx_1, y_1, ry_1)
+)");
+}
+
 } // namespace
 } // namespace bevel::testing

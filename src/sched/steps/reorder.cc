@@ -91,9 +91,9 @@ static Status checkRanges(const ReorderPlan& plan) {
 
 /// Every loop that moves inside another one must allow its iterations in any order.
 static Status checkCrossings(const PrimFunc& f, const ReorderPlan& plan) {
-  const Stmt& inside = plan.before.back()->body;
-  if (auto* realize = inside.as<BlockRealizeNode>();
-      realize && checkAnyOrder(f, BlockRealize(realize), plan.before))
+  std::vector<For> nest = loopChain(plan.before.front()); // loops further inside stay where they are
+  if (auto* realize = nest.back()->body.as<BlockRealizeNode>();
+      realize && checkAnyOrder(f, BlockRealize(realize), nest))
     return {};
   std::vector<size_t> position(plan.order.size());
   for (size_t k = 0; k < plan.order.size(); ++k) position[plan.order[k]] = k;
