@@ -1,10 +1,13 @@
-// Common subexpression elimination over graph bindings.
+// Common subexpression elimination over graph bindings, and copy propagation: a second name of a value gives
+// way to the first.
 //
 //   lv = R.exp(x)            →     lv = R.exp(x)
 //   lv1 = R.exp(x)                 gv = R.add(lv, lv)
-//   gv = R.add(lv, lv1)
+//   lv2 = lv1
+//   gv = R.add(lv, lv2)
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
+#include "graph/shape_util.h"
 #include "ir/structural.h"
 
 namespace bevel {
@@ -68,13 +71,29 @@ protected:
   Status visitBinding(const VarBinding& b) override {
     if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
     GraphExpr value = visitExpr(b->value);
-    if (!value || !isPureCall(value)) return ExprMutator::visitBinding(b);
+    if (!value) return ExprMutator::visitBinding(b);
+    if (takesOver(b->var, value)) return {};
+    if (!isPureCall(value)) return ExprMutator::visitBinding(b);
     auto [it, fresh] = seen_.emplace(value, b->var);
-    // A dataflow variable cannot stand for one that is visible outside its block.
-    bool usable = !fresh && (!it->second->dataflow || b->var->dataflow);
-    if (!usable) return ExprMutator::visitBinding(b);
-    replace(b->var, visitVar(it->second));
-    return {};
+    if (!fresh && takesOver(b->var, visitVar(it->second))) return {};
+    return ExprMutator::visitBinding(b);
+  }
+  // An item of a tuple whose items are known is that item, unless only the tuple is visible here.
+  GraphExpr visitTupleGet(const TupleGet& e) override {
+    GraphExpr value = ExprMutator::visitTupleGet(e);
+    const auto* get = value ? value.as<TupleGetNode>() : nullptr;
+    GraphExpr made = get ? lookup(get->tuple) : nullptr;
+    const auto* tuple = made ? made.as<TupleNode>() : nullptr;
+    if (!tuple || size_t(get->index) >= tuple->items.size()) return value;
+    const GraphExpr& item = tuple->items[size_t(get->index)];
+    const auto *from = get->tuple.as<GraphVarNode>(), *var = item.as<GraphVarNode>();
+    return var && from && (from->dataflow || !var->dataflow) ? item : value;
+  }
+  // A cast to the type that the value has is another name of it.
+  Status visitMatchCast(const MatchCast& b) override {
+    GraphExpr value = visitExpr(b->value);
+    if (value && takesOver(b->var, value)) return {};
+    return ExprMutator::visitMatchCast(b);
   }
   Status visitBlock(const BindingBlock& block) override {
     Status s = ExprMutator::visitBlock(block);
@@ -89,6 +108,16 @@ protected:
   }
 
 private:
+  // Uses of the variable become uses of `value`, which is a variable of its type. A dataflow variable cannot
+  // stand for one that is visible outside its block.
+  bool takesOver(const GraphVar& v, const GraphExpr& value) {
+    const auto* other = value.as<GraphVarNode>();
+    if (!other || (other->dataflow && !v->dataflow)) return false;
+    if (!other->type || !v->type || !sameType(other->type, v->type, builder.analyzer())) return false;
+    replace(v, value);
+    return true;
+  }
+
   std::unordered_map<NodeRef, GraphVar, CallHash, CallEqual> seen_;
 };
 
