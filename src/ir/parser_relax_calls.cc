@@ -304,13 +304,16 @@ Value Parser::rTupleGet(Args& args) {
 
 // ---- calls
 
-/// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); older: the name as a string means a packed
-/// function, the result as a shape with dtype=.
+/// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); the name as a string means that function of
+/// the module, else a packed function; older: the result as a shape with dtype=.
 Value Parser::callTirLike(Args& args, bool dps) {
   if (!need(args, 0, "func") || !need(args, 1, "args")) return Value();
   const Value& func = *args.find(0, "func");
   GraphExpr callee;
-  if (func.tag == Value::kString)
+  if (func.tag == Value::kString &&
+      std::find(functionNames_.begin(), functionNames_.end(), func.text) != functionNames_.end())
+    callee = globalVar(func.text), dps = false; // a tensor program of the module, by its name
+  else if (func.tag == Value::kString)
     callee = make<const ExternFuncNode>(func.text), dps = true;
   else if (func.tag == Value::kNode && (func.node.is<GlobalVarNode>() || func.node.is<ExternFuncNode>()))
     callee = cast<GraphExprNode>(func.node), dps = dps || func.node.is<ExternFuncNode>();

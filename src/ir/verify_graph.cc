@@ -184,6 +184,13 @@ void Verifier::callTir(const GraphCallNode& n) {
                     " scalar parameters, but tir_vars has " + std::to_string(values));
 }
 
+// One name means one function: what the module defines is not looked for among the packed functions.
+void Verifier::packedName(const GraphExpr& callee, const NodeRef& node) {
+  const std::string& name = callee.as<ExternFuncNode>()->name;
+  if (module_ && module_->find(name))
+    error(node, "'" + name + "' is a function of the module, not a packed function", "call it as cls." + name);
+}
+
 void Verifier::graphCall(const GraphCallNode& n) {
   NodeRef node(&n);
   if (!n.op) return error(node, "a call has no operator");
@@ -194,11 +201,13 @@ void Verifier::graphCall(const GraphCallNode& n) {
     if (n.isOp("call_dps_packed")) {
       if (n.args.size() < 2 || !n.args[0].is<ExternFuncNode>())
         error(node, "R.call_dps_packed takes the name of a packed function and a tuple of tensors");
+      else
+        packedName(n.args[0], node);
       if (n.typeArgs.empty()) error(node, "R.call_dps_packed states the type of its result (out_sinfo)");
     }
     return;
   }
-  if (n.op.is<ExternFuncNode>()) return;
+  if (n.op.is<ExternFuncNode>()) return packedName(n.op, node);
   leafValue(n.op, node);
   auto* g = n.op.as<GlobalVarNode>();
   GraphExpr f = g && module_ ? module_->find(g->name) : GraphExpr();

@@ -84,6 +84,7 @@ private:
   void leafValue(const GraphExpr& e, const RefBase& parent);
   void graphCall(const GraphCallNode& n);
   void callTir(const GraphCallNode& n);
+  void packedName(const GraphExpr& callee, const NodeRef& node);
   void graphIf(const GraphIfNode& n);
   void typed(const GraphVarNode& v);
 
