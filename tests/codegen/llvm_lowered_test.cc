@@ -72,7 +72,7 @@ TEST(LlvmLoweredFuzz, RandomText) {
     auto module = jit({{"kernel", *lowered}});
     ASSERT_TRUE(module) << text;
     for (int64_t n : {0, 1, 5}) {
-      Dims dims = {{"n", n}};
+      Dims dims = {{"n", n}, {"l", (n + int64_t(seed)) % 4}};
       auto arguments = makeArguments(f, dims);
       if (!interpret(f, arguments)) continue; // reads what nothing wrote
       EXPECT_EQ(runDifference(f, *lowered, module->kernel("kernel"), dims), "") << "seed " << seed << "\n"
