@@ -7,7 +7,9 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-os.environ["BEVEL_STRICT_SCHEDULE"] = "1"  # a default schedule that cannot be lowered is a fault, not a fallback
+os.environ["BEVEL_STRICT_SCHEDULE"] = (
+    "1"  # a default schedule that cannot be lowered is a fault, not a fallback
+)
 
 
 def tool_path():

@@ -106,7 +106,8 @@ Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
     auto lowered = lower(out.function, target);
     if (lowered || (failures.empty() && !lower(f, target))) break; // not the schedule's fault
     if (isStrict())
-      return fail(std::move(lowered.error()).note(std::string("a schedule with ") + way.name + " cannot be lowered"));
+      return fail(
+          std::move(lowered.error()).note(std::string("a schedule with ") + way.name + " cannot be lowered"));
     failures.push_back(std::string("a schedule with ") + way.name +
                        " cannot be lowered: " + lowered.error().message);
   }

@@ -126,7 +126,8 @@ Status run(const ExplainFlags& f) {
   json schedules = json::array();
   for (const ScheduleReport& s : compiled.schedules)
     if (compiled.module->find(s.name)) // not what ran while compiling, nor views
-      schedules.push_back({{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}, {"simpler", s.simpler}});
+      schedules.push_back(
+          {{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}, {"simpler", s.simpler}});
   out["schedules"] = schedules;
   out["arena"] = arenaOf(compiled.module);
   if (f.json)

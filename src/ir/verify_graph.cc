@@ -188,7 +188,8 @@ void Verifier::callTir(const GraphCallNode& n) {
 void Verifier::packedName(const GraphExpr& callee, const NodeRef& node) {
   const std::string& name = callee.as<ExternFuncNode>()->name;
   if (module_ && module_->find(name))
-    error(node, "'" + name + "' is a function of the module, not a packed function", "call it as cls." + name);
+    error(node, "'" + name + "' is a function of the module, not a packed function",
+          "call it as cls." + name);
 }
 
 void Verifier::graphCall(const GraphCallNode& n) {

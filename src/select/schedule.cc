@@ -140,7 +140,9 @@ Result<Module> scheduleAll(const Module& module, const Target& target, int threa
     const std::string& name = module->names[programs[k]]->name;
     if (!results[k]) return fail(std::move(results[k].error()).note("while scheduling '" + name + "'"));
     out->functions.set(programs[k], results[k]->function);
-    if (report) report->push_back({name, std::move(results[k]->trace), std::move(results[k]->why), results[k]->simpler});
+    if (report)
+      report->push_back(
+          {name, std::move(results[k]->trace), std::move(results[k]->why), results[k]->simpler});
   }
   return Module(out);
 }

@@ -183,7 +183,8 @@ TEST(Legality, InliningThroughPadding) {
   EXPECT_EQ(
       scheduled(f, "sch.compute_inline(sch.get_sblock(\"B\"))\nsch.compute_inline(sch.get_sblock(\"P\"))\n"),
       "");
-  EXPECT_REFUSED(refused(f, "sch.reverse_compute_inline(sch.get_sblock(\"P\"))\n"), "does not provably write all");
+  EXPECT_REFUSED(refused(f, "sch.reverse_compute_inline(sch.get_sblock(\"P\"))\n"),
+                 "does not provably write all");
   EXPECT_REFUSED(refused(f, "sch.reverse_compute_inline(sch.get_sblock(\"W\"))\n"), "several");
   // The window needs its halo: each tile computes it again.
   for (const char* loop : {"i0", "i1"})
