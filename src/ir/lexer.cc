@@ -133,6 +133,9 @@ private:
     std::string_view word = text_.substr(begin, pos_ - begin);
     bool quote = at(pos_) == '"' || at(pos_) == '\'';
     if (quote && (word == "r" || word == "R" || word == "u")) return string(begin);
+    if (quote && (word == "f" || word == "F" || word == "b"))
+      return errorHere("strings marked '" + std::string(word) + "' are not part of the notation", begin,
+                       "write the text in plain quotes");
     push(TokenKind::kName, begin);
   }
 

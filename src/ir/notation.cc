@@ -9,4 +9,11 @@ bool isReservedKeyword(std::string_view key) {
   return false;
 }
 
+std::string_view adviceFor(std::string_view word) {
+#define HABIT(habit, advice)                                                                                 \
+  if (word == habit) return advice;
+#include "ir/notation.def"
+  return "";
+}
+
 } // namespace bevel::detail

@@ -7,5 +7,7 @@ namespace bevel::detail {
 
 /// Keywords of calls that no attribute may be called by (such attributes are written in `attrs={…}`).
 bool isReservedKeyword(std::string_view key);
+/// What to write in place of a word of Python that is not part of the notation; "" for other words.
+std::string_view adviceFor(std::string_view word);
 
 } // namespace bevel::detail

@@ -2,6 +2,7 @@
 #include "ir/parser_impl.h"
 
 #include "base/stack.h"
+#include "ir/notation.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 
@@ -80,27 +81,6 @@ Value capturedValue(const NodeRef& node) {
 }
 
 } // namespace
-
-const Value* Args::find(size_t i, std::string_view key) {
-  if (i != kKeywordOnly && i < pos.size()) {
-    taken = std::max(taken, i + 1);
-    return &pos[i];
-  }
-  takenKeywords.resize(kw.size());
-  for (size_t k = 0; k < kw.size(); ++k)
-    if (kw[k].first == key) {
-      takenKeywords[k] = true;
-      return &kw[k].second;
-    }
-  return nullptr;
-}
-
-const Token& Args::where(size_t i, std::string_view key) const {
-  if (i != kKeywordOnly && i < posAt.size()) return posAt[i];
-  for (size_t k = 0; k < kw.size(); ++k)
-    if (kw[k].first == key) return kwAt[k];
-  return at;
-}
 
 Value Parser::failed(const Token& where, std::string message, std::string hint) {
   if (errors_.size() >= kMaxErrors) { // enough: give up on the rest
@@ -223,11 +203,36 @@ Value Parser::nameValue(const Token& t) {
     undeclared_[v.get()] = true;
     return Value::of(v);
   }
+  if (std::string_view advice = adviceFor(name); !advice.empty()) return failedHabit(t, std::string(advice));
   std::vector<std::string> candidates = functionNames_;
   for (const auto& scope : scopes_)
     for (const auto& entry : scope) candidates.push_back(entry.first);
   for (const auto& entry : options_.captures) candidates.push_back(entry.first);
   return failed(t, "undefined variable '" + name + "'", didYouMean(name, candidates));
+}
+
+/// A word of Python that is not part of the notation; np.exp names the function of T that stands for it.
+Value Parser::failedHabit(const Token& word, std::string advice) {
+  std::string name(word.text);
+  if (at(".") && peek(1).kind == TokenKind::kName) {
+    std::string function(peek(1).text), form = "T." + function;
+    bool known = findForm(form);
+    for (int i = 0; i < numIntrins(); ++i) known |= function == intrinInfo(Intrin(i)).name;
+    name += "." + function;
+    if (known) advice = "use " + form;
+  }
+  return failed(word, "'" + name + "' is not part of the notation", std::move(advice));
+}
+
+/// N = 16 outside functions: another name for a number, a string or a list.
+bool Parser::constantDef() {
+  Assignment a = assignment();
+  if (!a.value.ok()) return false;
+  bool plain = a.value.isNumber() || a.value.isSequence() || a.value.tag == Value::kString;
+  if (!plain || a.targets.size() != 1)
+    return report(a.where, "a name outside functions stands for a number, a string or a list");
+  bind(std::string(a.targets[0].text), std::move(a.value));
+  return endOfLine();
 }
 
 GlobalVar Parser::globalVar(const std::string& name) {
@@ -346,6 +351,7 @@ bool Parser::functionDef(std::vector<std::pair<std::string, GraphExpr>>& functio
 
 bool Parser::moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions) {
   if (at("@") || at("def")) return functionDef(functions);
+  if (!assignTargets().empty()) return constantDef();
   if (accept("pass") || atKind(TokenKind::kString)) {
     if (atKind(TokenKind::kString)) take();
     return endOfLine();
@@ -383,13 +389,16 @@ Result<Module> Parser::module() {
     size_t before = pos_;
     imports();
     if (atKind(TokenKind::kEnd)) break;
-    any = true;
+    bool constantLine = !assignTargets().empty(); // not yet a module
+    any |= !constantLine;
     size_t mark = pos_;
     std::string kind;
     bool flags[3] = {};
     size_t errorsBefore = errors_.size();
     bool ok = decorators(kind, flags[0], flags[1], flags[2]);
-    if (ok && at("class"))
+    if (ok && constantLine)
+      ok = constantDef();
+    else if (ok && at("class"))
       ok = moduleClass(functions);
     else if (ok && at("def"))
       pos_ = mark, ok = functionDef(functions);
@@ -417,6 +426,7 @@ Result<NodeRef> Parser::function() {
   findFunctions();
   className_ = "Module";
   std::vector<std::pair<std::string, GraphExpr>> functions;
+  while (!assignTargets().empty() && constantDef()) imports();
   if (functionDef(functions)) imports();
   if (errors_.empty() && !atKind(TokenKind::kEnd)) failed(peek(), "expected one function and nothing else");
   if (!errors_.empty() || functions.empty()) return fail(firstError());

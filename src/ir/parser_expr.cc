@@ -83,12 +83,12 @@ Value Parser::postfix() {
     } else if (at(".")) {
       take();
       v = attribute(v, where);
-    } else if (at("**"))
-      return failed(peek(), "operator '**' has no meaning here", "use T.pow");
-    else
+    } else
       break;
   }
-  return v;
+  if (!v.ok() || !at("**")) return v;
+  Token op = take();
+  return power(v, unary(), op);
 }
 
 Value Parser::number() {
@@ -242,16 +242,19 @@ Value Parser::call(Value callee, const Token& start) {
   defineSymbols_ = symbols;
   if (!read) return Value();
   if (callee.tag == Value::kPath) {
-    if (callee.text.starts_with("T.")) return callTir(args);
-    if (callee.text.starts_with("R.") || callee.text.starts_with("I.") || callee.text == "float")
-      return callRelax(args);
+    bool known =
+        callee.text == "float" ||
+        (callee.text.size() > 2 && std::string_view("TRI").find(callee.text[0]) != std::string_view::npos &&
+         callee.text[1] == '.');
+    if (known) return callForm(args);
     return failed(where, "'" + callee.text + "' cannot be called here");
   }
   if (auto* s = callee.as<StringImmNode>();
       s && callee.items.size() == 1 && callee.items[0].tag == Value::kNode) {
     if (s->value == "astype") { // x.astype("float32")
-      auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
-      if (!dtype || !finish(args)) return Value();
+      if (!bindArguments(args, "dtype?")) return Value();
+      auto dtype = dtypeArg(args, "dtype", DType::Void());
+      if (!dtype) return Value();
       Expr x = toExpr(callee.items[0], where);
       return x ? Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x),
                            callee.items[0].depth + 1)
@@ -261,16 +264,15 @@ Value Parser::call(Value callee, const Token& start) {
   }
   if (callee.tag == Value::kNode && callee.node.is<GraphExprNode>()) {
     Array<GraphExpr> values;
+    if (!bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
     for (size_t i = 0; i < args.pos.size(); ++i) {
       GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
       if (!e) return Value();
       values.push_back(e);
     }
-    args.taken = args.pos.size();
     Dict attrs;
     Array<Type> types;
-    if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args))
-      return Value();
+    if (!outTypes(args, types) || !opAttributes(args, attrs)) return Value();
     return finishCall(cast<GraphExprNode>(callee.node), values, attrs, types);
   }
   return failed(where, describe(callee) + " cannot be called");
@@ -309,7 +311,7 @@ Value Parser::subscript(Value base, const Token& where) {
     Args args;
     args.name = base.text, args.at = where;
     args.pos = std::move(items), args.posAt.assign(args.pos.size(), where);
-    return tBuffer(args);
+    return callForm(args);
   }
   if (items.size() == 1 && items[0].tag == Value::kTuple)
     items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]

@@ -245,23 +245,28 @@ Value Parser::iterVarForm(const Token& where) {
 /// A.access_ptr("r"), A.vload([i], predicate=p), A.vstore([i], value, predicate=p), A.scope().
 Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& args) {
   args.name = b->name + "." + method;
-  if (method == "scope") return finish(args) ? Value::string(b->scope) : Value();
+  std::string_view arguments = method == "scope" ? ""
+                               : method == "access_ptr"
+                                   ? "access_mask ptr_type? content_lanes? offset? extent?"
+                               : method == "vstore" ? "begin|indices value predicate?"
+                                                    : "begin|indices dtype? predicate?";
+  if (!bindArguments(args, arguments)) return Value();
+  if (method == "scope") return Value::string(b->scope);
   if (method == "access_ptr") {
-    const Value* mode = args.find(0, "access_mask");
+    const Value* mode = args.find("access_mask");
     int64_t mask = 0;
     if (mode && mode->tag == Value::kInt) mask = mode->number;
     if (mode && mode->tag == Value::kString)
       for (char c : mode->text) mask |= c == 'r' ? 1 : c == 'w' ? 2 : 4;
     if (mask < 1 || mask > 3) return failed(args.at, "access_ptr needs \"r\", \"w\" or \"rw\"");
-    if (!stringArg(args, 1, "ptr_type", "handle")) return Value();
-    auto lanes = intArg(args, 2, "content_lanes", 1);
+    auto lanes = intArg(args, "content_lanes", 1);
     if (!lanes || *lanes < 1 || *lanes > 1024)
       return lanes ? failed(args.at, "content_lanes is out of range") : Value();
     DType index = b->shape.empty() ? kInt32 : b->shape[0]->dtype;
-    Expr offset = args.find(3, "offset") ? exprArg(args, 3, "offset", index) : intImm(0, index);
+    Expr offset = args.find("offset") ? exprArg(args, "offset", index) : intImm(0, index);
     Expr extent;
-    if (const Value* e = args.find(4, "extent"); e && e->tag != Value::kNone) {
-      extent = exprArg(args, 4, "extent", index);
+    if (args.given("extent")) {
+      extent = exprArg(args, "extent", index);
       if (!extent) return Value();
     } else if (!b->strides.empty())
       extent = b->strides[0] * b->shape[0];
@@ -269,10 +274,10 @@ Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& arg
       extent = intImm(1, index);
       for (const Expr& d : b->shape) extent = extent * d;
     }
-    if (!offset || !finish(args)) return Value();
+    if (!offset) return Value();
     if (!offset->dtype.isInt() || !extent->dtype.isInt() || offset->dtype.isVector())
       return failed(args.at, "offset and extent are integers");
-    bool given = args.find(4, "extent");
+    bool given = args.find("extent");
     if (!given) extent = extent - offset;
     Expr begin = b->elemOffset ? b->elemOffset + offset : offset;
     Expr type = callAs(b->dtype.withLanes(int(*lanes)), Intrin::kTypeAnnotation, {});
@@ -281,8 +286,7 @@ Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& arg
         64);
   }
   bool isStore = method == "vstore";
-  const Value* list = args.find(0, "begin");
-  if (!list) list = args.find(0, "indices");
+  const Value* list = args.find("begin");
   if (!list || !list->isSequence()) return failed(args.at, args.name + " takes a list of indices");
   Value place = indexBuffer(b, list->items, args.at);
   if (!place.ok()) return place;
@@ -290,17 +294,15 @@ Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& arg
   const auto& load = *place.as<LoadNode>();
   Expr predicate, value;
   if (isStore) {
-    if (!need(args, 1, "value")) return Value();
-    value = coerce(*args.find(1, "value"), load.dtype, args.where(1, "value"), "the stored value");
+    value = coerce(*args.find("value"), load.dtype, args.where("value"), "the stored value");
     if (!value) return Value();
   } else
-    (void)dtypeArg(args, 1, "dtype", b->dtype);
-  if (const Value* p = args.find(2, "predicate"); p && p->tag != Value::kNone) {
-    predicate = coerce(*p, DType::Bool(load.dtype.lanes / b->dtype.lanes), args.where(2, "predicate"),
-                       "the predicate");
+    (void)dtypeArg(args, "dtype", b->dtype);
+  if (const Value* p = args.given("predicate")) {
+    predicate =
+        coerce(*p, DType::Bool(load.dtype.lanes / b->dtype.lanes), args.where("predicate"), "the predicate");
     if (!predicate) return Value();
   }
-  if (!finish(args)) return Value();
   if (!isStore) return Value::of(make<const LoadNode>(b, load.indices, predicate), place.depth + 1);
   if (!frame_) return failed(args.at, "vstore is a statement");
   add(make<StoreNode>(b, value, load.indices, predicate), args.at);

@@ -23,11 +23,14 @@ public:
   Result<NodeRef> expression();
 
 private:
-  using Handler = Value (Parser::*)(Args&);
-  struct Named {
-    std::string_view name;
-    Handler handler;
+  /// A form of the notation: a row of notation.def.
+  struct Form {
+    Value (Parser::*handler)(Args&);
+    int code;
+    std::string_view arguments;
   };
+  static const std::vector<std::pair<std::string_view, Form>>& forms(); // by spelling, sorted
+  static const Form* findForm(std::string_view name);
 
   // ---- parser.cc: tokens, errors, names, module level
   bool start();
@@ -70,7 +73,9 @@ private:
   bool moduleClass(std::vector<std::pair<std::string, GraphExpr>>& functions);
   bool moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions);
   bool functionDef(std::vector<std::pair<std::string, GraphExpr>>& functions);
+  bool constantDef();
   GlobalVar globalVar(const std::string& name);
+  Value failedHabit(const Token& word, std::string advice);
 
   // ---- parser_expr.cc: the grammar
   Value expr() { return binaryLevel(0); }
@@ -104,26 +109,25 @@ private:
 
   // ---- parser_value.cc: conversions and arithmetic
   Expr toExpr(const Value& v, const Token& where, DType wanted = DType::Void());
-  Expr exprArg(Args& args, size_t i, std::string_view key, DType wanted = DType::Void());
+  Expr exprArg(const Args& args, std::string_view key, DType wanted = DType::Void());
   Expr literal(const Value& v, DType wanted, const Token& where);
   Expr coerce(const Value& v, DType wanted, const Token& where, const char* what);
   bool meet(Expr& a, Expr& b, const Token& where);
   bool toExprs(const Value& a, const Value& b, Expr& x, Expr& y, const Token& where);
   Value applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where);
+  Value power(const Value& a, const Value& b, const Token& where);
   Value applyUnary(std::string_view op, const Value& a, const Token& where);
   Value foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const Value& b, const Token& where);
   Value makeBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
   NodeRef attrNode(const Value& v, const Token& where);
   Dict attrDict(const Value& v, const Token& where);
-  std::optional<int64_t> intArg(Args& args, size_t i, std::string_view key, int64_t otherwise);
-  std::optional<std::string> stringArg(Args& args, size_t i, std::string_view key, std::string otherwise);
-  std::optional<DType> dtypeArg(Args& args, size_t i, std::string_view key, DType otherwise);
+  std::optional<int64_t> intArg(const Args& args, std::string_view key, int64_t otherwise);
+  std::optional<std::string> stringArg(const Args& args, std::string_view key, std::string otherwise);
+  std::optional<DType> dtypeArg(const Args& args, std::string_view key, DType otherwise);
   std::optional<DType> dtypeOf(const Value& v, const Token& where);
   bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());
   bool toRegion(const Value& v, BufferRegion& out, const Token& where);
   Range rangeOf(const Value& start, const Value& stop, const Token& where, DType wanted = DType::Void());
-  bool finish(Args& args);
-  bool need(Args& args, size_t i, std::string_view key);
   bool tooDeep(int depth, const Token& where);
   std::string describe(const Value& v) const;
 
@@ -155,6 +159,7 @@ private:
   bool tirAssign();
   bool tirStore(const Value& target, const Token& where);
   bool tirReturn();
+  bool mayAssign(const Token& target, const Value& value);
   void poison(const std::vector<Token>& targets);
   std::vector<Token> assignTargets() const; // of `a, b = …` and `a: T = …`; empty for other statements
   struct Assignment {
@@ -198,65 +203,21 @@ private:
   bool suiteStart();
   std::string targetName(const char* otherwise);
 
-  // ---- parser_tir_calls.cc and parser_tir_decls.cc: handlers of T.
-  Value callTir(Args& args);
+  // ---- parser_calls.cc: forms of the notation; parser_tir_calls.cc and parser_tir_decls.cc: those of T.
+  Value callForm(Args& args);
+  bool bindArguments(Args& args, std::string_view arguments);
+  Value unknownForm(const Args& args);
   Value intrinsic(Intrin op, Args& args);
   Value dtypeCall(DType dtype, Args& args);
-  Buffer bufferArgs(Args& args, size_t first, std::string name, Var data, DType otherwise);
-  static const std::vector<Named>& tirHandlers();
-  static const std::vector<Named>& tirDeclHandlers();
-  Value tSelect(Args&);
-  Value tCast(Args&);
-  Value tCastOld(Args&);
-  Value tRamp(Args&);
-  Value tBroadcast(Args&);
-  Value tShuffle(Args&);
-  Value tMin(Args&);
-  Value tMax(Args&);
-  Value tTruncDiv(Args&);
-  Value tTruncMod(Args&);
-  Value tFloorDiv(Args&);
-  Value tFloorMod(Args&);
-  Value tCeilDiv(Args&);
-  Value tShiftLeft(Args&);
-  Value tShiftRight(Args&);
-  Value tBitAnd(Args&);
-  Value tBitOr(Args&);
-  Value tBitXor(Args&);
-  Value tBitNot(Args&);
-  Value tAnd(Args&);
-  Value tOr(Args&);
-  Value tNot(Args&);
-  Value tRange(Args&);
-  Value tRegion(Args&);
-  Value tHandle(Args&);
-  Value tVar(Args&);
-  Value tInfinity(Args&);
-  Value tMinValue(Args&);
-  Value tMaxValue(Args&);
-  Value callBinary(BinaryOp op, Args& args);
-  Value tEvaluate(Args&);
-  Value tWhere(Args&);
-  Value tReads(Args&);
-  Value tWrites(Args&);
-  Value tBlockAttr(Args&);
-  Value tFuncAttr(Args&);
-  Value tFuncResult(Args&);
-  Value tAttr(Args&);
-  Value tAllocBuffer(Args&);
-  Value tBlockAlloc(Args&);
-  Value tAllocate(Args&);
-  Value tDeclBuffer(Args&);
-  Value tMatchBuffer(Args&);
-  Value tBuffer(Args&);
-  Value tLetStmt(Args&);
-  Value tSpatial(Args&);
-  Value tReduce(Args&);
-  Value tScan(Args&);
-  Value tOpaque(Args&);
-  Value tRemap(Args&);
-  Value axis(Args& args, IterType type);
-  Value regions(Args& args, bool reads);
+  Buffer bufferArgs(Args& args, DType otherwise);
+#define FORM(handler, spellings, arguments) Value handler(Args&);
+#include "ir/notation.def"
+  Value binaryCall(Args& args);
+  Value unaryCall(Args& args);
+  Value tLimit(Args& args);
+  Value regions(Args& args);
+  Value axis(Args& args);
+  Value callTirLike(Args& args);
   BlockState* blockHere(const Args& args);
 
   // ---- parser_relax.cc: graph functions
@@ -289,7 +250,6 @@ private:
   bool isLeaf(const GraphExpr& e) const;
 
   // ---- parser_relax_calls.cc and parser_types.cc: handlers of R.
-  Value callRelax(Args& args);
   Value relaxOp(const std::string& op, Args& args);
   GraphExpr graphArg(const Value& v, const Token& where);
   Value finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs);
@@ -299,34 +259,8 @@ private:
   Expr dimension(const Value& v, const Token& where,
                  bool signs = false); // signs: as an operator's argument, -1 may stand for something
   Expr parseDimension(const std::string& text, const Token& where);
-  bool outTypes(Args& args, size_t i, Array<Type>& out);
+  bool outTypes(Args& args, Array<Type>& out);
   bool opAttributes(Args& args, Dict& out);
-  static const std::vector<Named>& relaxHandlers();
-  static const std::vector<Named>& typeHandlers();
-  Value rTensor(Args&);
-  Value rShape(Args&);
-  Value rTuple(Args&);
-  Value rPrim(Args&);
-  Value rObject(Args&);
-  Value rCallable(Args&);
-  Value rPlacement(Args&);
-  Value rConst(Args&);
-  Value rShapeExpr(Args&);
-  Value rPrimValue(Args&);
-  Value rStr(Args&);
-  Value rDType(Args&);
-  Value rOp(Args&);
-  Value rExternFunc(Args&);
-  Value rCallTir(Args&);
-  Value rCallDps(Args&);
-  Value rCallPacked(Args&);
-  Value rCallOp(Args&);
-  Value rMatchCast(Args&);
-  Value rTupleExpr(Args&);
-  Value rTupleGet(Args&);
-  Value rFuncAttr(Args&);
-  Value rOutput(Args&);
-  Value callTirLike(Args& args, bool dps);
   bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis,
                   const Token& where);
 
@@ -356,6 +290,8 @@ private:
   Array<Buffer> rootAllocs_;
   int wrappers_ = 0; // statements that hold the rest of their scope
   std::unordered_map<const Object*, Range> loopRanges_;
+  std::unordered_map<const Object*, std::string> threads_; // tags of T.env_thread
+  std::unordered_map<const Object*, bool> axes_;           // of blocks
   std::unordered_map<std::string, bool> blockNames_;
   Frame* frame_ = nullptr;
   SeqState* seq_ = nullptr;

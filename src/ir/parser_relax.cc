@@ -118,9 +118,8 @@ bool Parser::relaxSimple(SeqState& seq) {
     Args args;
     args.name = "R.func_ret", args.at = where;
     if (!at("(")) return expect("(");
-    if (!arguments(args).ok() || !need(args, 0, "value")) return false;
-    Value v = *args.find(0, "value");
-    return finish(args) && relaxReturn(seq, v, where);
+    return arguments(args).ok() && bindArguments(args, "value") &&
+           relaxReturn(seq, *args.find("value"), where);
   }
   Value v = expr();
   if (!v.ok()) return false;

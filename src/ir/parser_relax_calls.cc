@@ -10,56 +10,31 @@
 
 namespace bevel::detail {
 
-const std::vector<Parser::Named>& Parser::relaxHandlers() {
-  static const std::vector<Named> table = {{"R.const", &Parser::rConst},
-                                           {"R.shape", &Parser::rShapeExpr},
-                                           {"R.prim_value", &Parser::rPrimValue},
-                                           {"R.str", &Parser::rStr},
-                                           {"R.dtype", &Parser::rDType},
-                                           {"R.op", &Parser::rOp},
-                                           {"R.ExternFunc", &Parser::rExternFunc},
-                                           {"R.call_tir", &Parser::rCallTir},
-                                           {"R.call_dps_packed", &Parser::rCallDps},
-                                           {"R.call_packed", &Parser::rCallPacked},
-                                           {"R.call_op", &Parser::rCallOp},
-                                           {"R.match_cast", &Parser::rMatchCast},
-                                           {"R.tuple", &Parser::rTupleExpr},
-                                           {"R.TupleGetItem", &Parser::rTupleGet},
-                                           {"R.tuple_get_item", &Parser::rTupleGet},
-                                           {"R.func_attr", &Parser::rFuncAttr},
-                                           {"R.output", &Parser::rOutput}};
-  return table;
+Value Parser::floatCall(Args& args) {
+  auto text = stringArg(args, "x", "");
+  if (!text) return Value();
+  if (*text == "nan") return Value::floating(std::numeric_limits<double>::quiet_NaN());
+  if (*text == "inf" || *text == "-inf") return Value::floating(*text == "inf" ? HUGE_VAL : -HUGE_VAL);
+  return failed(args.at, "expected float(\"nan\"), float(\"inf\") or float(\"-inf\")");
 }
 
-Value Parser::callRelax(Args& args) {
-  if (args.name == "float") {
-    auto text = stringArg(args, 0, "x", "");
-    if (!text || !finish(args)) return Value();
-    if (*text == "nan") return Value::floating(std::numeric_limits<double>::quiet_NaN());
-    if (*text == "inf" || *text == "-inf") return Value::floating(*text == "inf" ? HUGE_VAL : -HUGE_VAL);
-    return failed(args.at, "expected float(\"nan\"), float(\"inf\") or float(\"-inf\")");
-  }
-  if (args.name == "I.module_attrs") {
-    if (!need(args, 0, "attrs")) return Value();
-    moduleAttrs_ = attrDict(*args.find(0, "attrs"), args.at);
-    return moduleAttrs_ && finish(args) ? Value::done() : Value();
-  }
-  if (args.name == "I.module_global_infos")
-    return Value::done(); // virtual devices: placements name their device themselves
-  if (args.name.starts_with("I."))
-    return failed(args.at, "unknown function '" + args.name + "'",
-                  didYouMean(args.name, {"I.module_attrs", "I.module_global_infos"}));
-  for (const auto* table : {&relaxHandlers(), &typeHandlers()})
-    for (const Named& n : *table)
-      if (n.name == args.name) return (this->*n.handler)(args);
-  return relaxOp(args.name.substr(2), args);
+Value Parser::moduleAttrs(Args& args) {
+  moduleAttrs_ = attrDict(*args.find("attrs"), args.at);
+  return moduleAttrs_ ? Value::done() : Value();
+}
+
+/// Virtual devices: placements name their device themselves.
+Value Parser::moduleGlobalInfos(Args&) {
+  return Value::done();
 }
 
 Value Parser::relaxOp(const std::string& op, Args& args) {
+  bool bound = args.rest > 0; // R.call_op names the operator first
+  if (!bound && !bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
   Array<GraphExpr> values;
   std::vector<std::pair<std::string, NodeRef>> attrs;
-  for (size_t i = 0; i < args.pos.size(); ++i) {
-    std::string attribute = options_.attributeAt ? options_.attributeAt(op, i) : "";
+  for (size_t i = args.rest; i < args.pos.size(); ++i) {
+    std::string attribute = options_.attributeAt ? options_.attributeAt(op, i - args.rest) : "";
     if (!attribute.empty()) {
       NodeRef node = attrNode(args.pos[i], args.posAt[i]);
       if (!node && args.pos[i].tag != Value::kNone) return Value();
@@ -70,11 +45,9 @@ Value Parser::relaxOp(const std::string& op, Args& args) {
     if (!e) return Value();
     values.push_back(e);
   }
-  args.taken = args.pos.size();
   Array<Type> types;
   Dict keywords;
-  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, keywords) || !finish(args))
-    return Value();
+  if (!outTypes(args, types) || !opAttributes(args, keywords)) return Value();
   for (auto& [key, value] : attrs) keywords = withAttr(keywords, key, value);
   return finishCall(make<const OpRefNode>(op), values, keywords, types);
 }
@@ -131,16 +104,12 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
 }
 
 /// The result types that a call states: out_sinfo= (or out_ty=, sinfo_args=, ty_args=).
-bool Parser::outTypes(Args& args, size_t i, Array<Type>& out) {
-  const Value* found = nullptr;
-  for (const char* key : {"out_sinfo", "out_ty", "sinfo_args", "ty_args"})
-    if (const Value* v = args.find(i, key)) found = found ? found : v;
-  if (!found || found->tag == Value::kNone) return true;
-  return typeList(*found, out, args.at);
+bool Parser::outTypes(Args& args, Array<Type>& out) {
+  const Value* found = args.given("out_sinfo");
+  return !found || typeList(*found, out, args.at);
 }
 
 bool Parser::opAttributes(Args& args, Dict& out) {
-  args.takenKeywords.resize(args.kw.size());
   std::vector<std::pair<std::string, NodeRef>> entries;
   bool any = false;
   for (size_t k = 0; k < args.kw.size(); ++k) {
@@ -183,11 +152,10 @@ bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector
 }
 
 Value Parser::rConst(Args& args) {
-  if (!need(args, 0, "value")) return Value();
-  Value value = *args.find(0, "value");
-  auto dtype = dtypeArg(args, 1, "dtype", DType::Void());
-  const Value* shapeArg = args.find(2, "shape");
-  if (!dtype || !finish(args)) return Value();
+  Value value = *args.find("value");
+  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  const Value* shapeArg = args.find("shape");
+  if (!dtype) return Value();
   if (auto* c = value.as<ConstantNode>()) {
     if (!dtype->isVoid() && c->value->dtype != *dtype)
       return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype->str());
@@ -243,16 +211,12 @@ Value Parser::rConst(Args& args) {
 
 Value Parser::rShapeExpr(Args& args) {
   Array<Expr> dims;
-  if (!need(args, 0, "values") || !dimensions(*args.find(0, "values"), dims, args.where(0, "values"), true) ||
-      !finish(args))
-    return Value();
+  if (!dimensions(*args.find("values"), dims, args.where("values"), true)) return Value();
   return Value::of(make<const ShapeExprNode>(dims));
 }
 
 Value Parser::rPrimValue(Args& args) {
-  if (!need(args, 0, "value")) return Value();
-  Value v = *args.find(0, "value");
-  if (!finish(args)) return Value();
+  Value v = *args.find("value");
   if (v.as<PrimValueNode>()) return v;
   if (v.tag == Value::kNode && !v.node.is<ExprNode>())
     return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
@@ -262,24 +226,24 @@ Value Parser::rPrimValue(Args& args) {
 }
 
 Value Parser::rStr(Args& args) {
-  auto text = need(args, 0, "value") ? stringArg(args, 0, "value", "") : std::nullopt;
-  if (!text || !finish(args)) return Value();
+  auto text = stringArg(args, "value", "");
+  if (!text) return Value();
   return Value::of(make<const PrimValueNode>(Expr(make<const StringImmNode>(*text))));
 }
 
 Value Parser::rDType(Args& args) {
-  auto dtype = need(args, 0, "value") ? dtypeArg(args, 0, "value", DType::Void()) : std::nullopt;
-  return dtype && finish(args) ? Value::of(make<const DTypeImmNode>(*dtype)) : Value();
+  auto dtype = dtypeArg(args, "value", DType::Void());
+  return dtype ? Value::of(make<const DTypeImmNode>(*dtype)) : Value();
 }
 
 Value Parser::rOp(Args& args) {
-  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
-  return name && finish(args) ? Value::of(make<const OpRefNode>(*name)) : Value();
+  auto name = stringArg(args, "name", "");
+  return name ? Value::of(make<const OpRefNode>(*name)) : Value();
 }
 
 Value Parser::rExternFunc(Args& args) {
-  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
-  return name && finish(args) ? Value::of(make<const ExternFuncNode>(*name)) : Value();
+  auto name = stringArg(args, "name", "");
+  return name ? Value::of(make<const ExternFuncNode>(*name)) : Value();
 }
 
 Value Parser::rTupleExpr(Args& args) {
@@ -289,15 +253,13 @@ Value Parser::rTupleExpr(Args& args) {
     if (!e) return Value();
     items.push_back(e);
   }
-  args.taken = args.pos.size();
-  return finish(args) ? Value::of(make<const TupleNode>(items)) : Value();
+  return Value::of(make<const TupleNode>(items));
 }
 
 Value Parser::rTupleGet(Args& args) {
-  if (!need(args, 0, "tuple")) return Value();
-  GraphExpr tuple = graphArg(*args.find(0, "tuple"), args.at);
-  auto index = tuple && need(args, 1, "index") ? intArg(args, 1, "index", 0) : std::nullopt;
-  if (!index || !finish(args)) return Value();
+  GraphExpr tuple = graphArg(*args.find("tuple"), args.at);
+  auto index = tuple ? intArg(args, "index", 0) : std::nullopt;
+  if (!index) return Value();
   if (*index < 0) return failed(args.at, "a tuple's index is not negative");
   return Value::of(make<const TupleGetNode>(tuple, *index));
 }
@@ -306,9 +268,9 @@ Value Parser::rTupleGet(Args& args) {
 
 /// R.call_tir(cls.f, (x, w), out_sinfo=T, tir_vars=R.shape([n])); the name as a string means that function of
 /// the module, else a packed function; older: the result as a shape with dtype=.
-Value Parser::callTirLike(Args& args, bool dps) {
-  if (!need(args, 0, "func") || !need(args, 1, "args")) return Value();
-  const Value& func = *args.find(0, "func");
+Value Parser::callTirLike(Args& args) {
+  bool dps = args.code == 1;
+  const Value& func = *args.find("func");
   GraphExpr callee;
   if (func.tag == Value::kString &&
       std::find(functionNames_.begin(), functionNames_.end(), func.text) != functionNames_.end())
@@ -318,43 +280,42 @@ Value Parser::callTirLike(Args& args, bool dps) {
   else if (func.tag == Value::kNode && (func.node.is<GlobalVarNode>() || func.node.is<ExternFuncNode>()))
     callee = cast<GraphExprNode>(func.node), dps = dps || func.node.is<ExternFuncNode>();
   else
-    return failed(args.where(0, "func"),
+    return failed(args.where("func"),
                   "expected a function of the module or the name of a packed function, found " +
                       describe(func));
-  const Value& list = *args.find(1, "args");
+  const Value& list = *args.find("args");
   GraphExpr values;
   if (list.isSequence()) {
     Array<GraphExpr> items;
     for (const Value& item : list.items) {
-      GraphExpr e = graphArg(item, args.where(1, "args"));
+      GraphExpr e = graphArg(item, args.where("args"));
       if (!e) return Value();
       items.push_back(e);
     }
     values = make<const TupleNode>(items);
   } else {
-    values = graphArg(list, args.where(1, "args"));
+    values = graphArg(list, args.where("args"));
     if (!values) return Value();
     bool isTuple = values.is<TupleNode>() || values->type.is<TupleTypeNode>();
     if (!isTuple) values = make<const TupleNode>(Array<GraphExpr>{values});
   }
   Array<Type> types;
-  const Value* third = args.pos.size() > 2 ? &args.pos[2] : nullptr;
+  const Value* third = args.find("out_sinfo");
   bool isShape = third && third->isSequence();
   if (isShape)
     for (const Value& d : third->items) isShape &= d.tag == Value::kInt || d.as<ExprNode>();
   if (isShape) { // (n, m), dtype="float32"
     Array<Expr> dims;
-    args.find(2, "out_sinfo");
-    auto dtype = dtypeArg(args, 3, "dtype", kFloat32);
-    if (!dtype || !dimensions(*third, dims, args.posAt[2])) return Value();
+    auto dtype = dtypeArg(args, "dtype", kFloat32);
+    if (!dtype || !dimensions(*third, dims, args.where("out_sinfo"))) return Value();
     types.push_back(make<const TensorTypeNode>(*dtype, dims));
-  } else if (!outTypes(args, 2, types))
+  } else if (!outTypes(args, types))
     return Value();
   if (types.empty())
     return failed(args.at, args.name + " states the type of its result",
                   "add out_sinfo=R.Tensor((n, m), dtype=\"float32\")");
   Array<GraphExpr> operands = {callee, values};
-  if (const Value* vars = args.find(Args::kKeywordOnly, "tir_vars"); vars && vars->tag != Value::kNone) {
+  if (const Value* vars = args.find("tir_vars"); vars && vars->tag != Value::kNone) {
     Array<Expr> dims;
     GraphExpr shape;
     if (vars->tag == Value::kNode && vars->node.is<GraphExprNode>())
@@ -365,47 +326,36 @@ Value Parser::callTirLike(Args& args, bool dps) {
     operands.push_back(shape);
   }
   Dict attrs;
-  if (!opAttributes(args, attrs) || !finish(args)) return Value();
+  if (!opAttributes(args, attrs)) return Value();
   return finishCall(make<const OpRefNode>(dps ? "call_dps_packed" : "call_tir"), operands, attrs, types);
 }
 
-Value Parser::rCallTir(Args& args) {
-  return callTirLike(args, false);
-}
-Value Parser::rCallDps(Args& args) {
-  return callTirLike(args, true);
-}
-
 Value Parser::rCallPacked(Args& args) {
-  auto name = need(args, 0, "func") ? stringArg(args, 0, "func", "") : std::nullopt;
+  auto name = stringArg(args, "func", "");
   if (!name) return Value();
   Array<GraphExpr> values;
-  for (size_t i = 1; i < args.pos.size(); ++i) {
+  for (size_t i = args.rest; i < args.pos.size(); ++i) {
     GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
     if (!e) return Value();
     values.push_back(e);
   }
-  args.taken = args.pos.size();
   Array<Type> types;
   Dict attrs;
-  if (!outTypes(args, Args::kKeywordOnly, types) || !opAttributes(args, attrs) || !finish(args))
-    return Value();
+  if (!outTypes(args, types) || !opAttributes(args, attrs)) return Value();
   return finishCall(make<const ExternFuncNode>(*name), values, attrs, types);
 }
 
 /// R.call_op("any name", …): operators whose name is no Python name.
 Value Parser::rCallOp(Args& args) {
-  auto name = need(args, 0, "name") ? stringArg(args, 0, "name", "") : std::nullopt;
+  auto name = stringArg(args, "name", "");
   if (!name) return Value();
-  if (!args.pos.empty()) args.pos.erase(args.pos.begin()), args.posAt.erase(args.posAt.begin());
   return relaxOp(*name, args);
 }
 
 Value Parser::rMatchCast(Args& args) {
-  if (!need(args, 0, "value") || !need(args, 1, "type")) return Value();
-  GraphExpr e = graphArg(*args.find(0, "value"), args.at);
-  Type t = e ? toType(*args.find(1, "type"), args.at) : Type();
-  if (!t || !finish(args)) return Value();
+  GraphExpr e = graphArg(*args.find("value"), args.at);
+  Type t = e ? toType(*args.find("type"), args.at) : Type();
+  if (!t) return Value();
   Value v = Value::of(e);
   v.tag = Value::kMatchCast;
   v.items.push_back(Value::of(t));
@@ -430,8 +380,7 @@ Value Parser::rOutput(Args& args) {
                (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var.get() == v);
     if (!local) return failed(args.posAt[i], "'" + v->name + "' is not bound in this dataflow block");
   }
-  args.taken = args.pos.size();
-  return finish(args) ? Value::done() : Value();
+  return Value::done();
 }
 
 } // namespace bevel::detail

@@ -70,6 +70,7 @@ Stmt Parser::foldFrame(Frame& frame) {
                    : s.is<AllocNode>()      ? wrap(cast<AllocNode>(s))
                    : s.is<DeclBufferNode>() ? wrap(cast<DeclBufferNode>(s))
                    : s.is<AttrStmtNode>()   ? wrap(cast<AttrStmtNode>(s))
+                   : s.is<ForNode>()        ? wrap(cast<ForNode>(s)) // T.launch_thread
                                             : false;
     if (!wrapped) rest.push_back(s);
   }
@@ -182,6 +183,7 @@ bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
 bool Parser::tirAssign() {
   Assignment a = assignment();
   if (!a.value.ok()) return false;
+  if (a.targets.size() == 1 && !mayAssign(a.targets[0], a.value)) return poison(a.targets), false;
   if (!bindTargets(a.targets, std::move(a.value), a.annotation, a.where)) return poison(a.targets), false;
   return true;
 }
@@ -272,7 +274,7 @@ bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loop
     return report(where, "cannot loop over " + describe(callee),
                   "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
   if (!at("(")) return expect("(");
-  if (!arguments(args).ok()) return false;
+  if (!arguments(args).ok() || !bindArguments(args, "* annotations? thread? step?")) return false;
   bool grid = callee.text == "T.grid";
   if (!grid && targets.size() != 1)
     return report(where, callee.text + " gives one loop variable, but " + std::to_string(targets.size()) +
@@ -282,25 +284,23 @@ bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loop
                              std::to_string(targets.size()) + " loop variables");
   Dict annotations;
   std::string thread;
-  if (const Value* a = args.find(Args::kKeywordOnly, "annotations"); a && a->tag != Value::kNone) {
-    annotations = attrDict(*a, args.where(Args::kKeywordOnly, "annotations"));
+  if (const Value* a = args.given("annotations")) {
+    annotations = attrDict(*a, args.where("annotations"));
     if (!annotations) return false;
   }
   bool threadLast =
       *kind == ForKind::kThreadBinding && args.pos.size() >= 2 && args.pos.back().tag == Value::kString;
   if (*kind == ForKind::kThreadBinding) {
-    auto tag = stringArg(args, threadLast ? args.pos.size() - 1 : Args::kKeywordOnly, "thread", "");
+    auto tag = threadLast ? std::optional(args.pos.back().text) : stringArg(args, "thread", "");
     if (!tag) return false;
     if (tag->empty()) return report(where, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
     thread = *tag;
   }
-  auto step = intArg(args, Args::kKeywordOnly, "step", 1);
+  auto step = intArg(args, "step", 1);
   if (!step) return false;
   if (*step != 1) return report(where, "loops have a step of 1", "multiply the variable instead");
   size_t n = args.pos.size() - threadLast;
-  args.taken = args.pos.size();
   if (!grid && (n < 1 || n > 2)) return report(where, callee.text + " takes a stop, or a start and a stop");
-  if (!finish(args)) return false;
   for (size_t i = 0; i < targets.size(); ++i) {
     Value start = !grid && n == 2 ? args.pos[0] : Value::integer(0);
     Range r = rangeOf(start, args.pos[grid ? i : n - 1], args.posAt[grid ? i : n - 1]);
@@ -426,7 +426,8 @@ bool Parser::scopedStatement() {
     if (!names.empty()) take(), take();
     if (frame.stmts.size() != 1)
       return report(where, "this has no meaning in a 'with'",
-                    "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer and T.attr open a scope");
+                    "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer, T.launch_thread and T.attr "
+                    "open a scope");
     return tirSuite();
   });
   if (!ok) return false;
@@ -440,10 +441,10 @@ bool Parser::blockStatement(const Token& where) {
   for (int i = 0; i < 3; ++i) take();
   Args args;
   args.name = block.oldSpelling ? "T.block" : "T.sblock", args.at = where;
-  if (!arguments(args).ok()) return false;
-  auto name = stringArg(args, 0, "name", "");
-  auto noRealize = intArg(args, 1, "no_realize", 0);
-  if (!name || !noRealize || !finish(args)) return false;
+  if (!arguments(args).ok() || !bindArguments(args, "name? no_realize?")) return false;
+  auto name = stringArg(args, "name", "");
+  auto noRealize = intArg(args, "no_realize", 0);
+  if (!name || !noRealize) return false;
   if (name->empty()) { // a block is its name
     *name = "block";
     for (int i = 1; blockNames_.contains(*name); ++i) *name = "block_" + std::to_string(i);
@@ -561,7 +562,7 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   Token where = previous();
   inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
   rootAllocs_ = {}, wrappers_ = 0;
-  loopRanges_.clear(), targets_.clear(), blockNames_.clear();
+  loopRanges_.clear(), threads_.clear(), axes_.clear(), targets_.clear(), blockNames_.clear();
   Frame frame;
   frame.function = true;
   bool ok = withFrame(frame, [&] {

@@ -1,4 +1,5 @@
 // Calls of `T.` functions that are expressions.
+#include "ir/evaluate.h"
 #include "ir/parser_impl.h"
 
 #include <algorithm>
@@ -7,78 +8,19 @@
 
 namespace bevel::detail {
 
-const std::vector<Parser::Named>& Parser::tirHandlers() {
-  static const std::vector<Named> table = {{"T.Select", &Parser::tSelect},
-                                           {"T.Cast", &Parser::tCast},
-                                           {"T.cast", &Parser::tCastOld},
-                                           {"T.Ramp", &Parser::tRamp},
-                                           {"T.ramp", &Parser::tRamp},
-                                           {"T.Broadcast", &Parser::tBroadcast},
-                                           {"T.broadcast", &Parser::tBroadcast},
-                                           {"T.Shuffle", &Parser::tShuffle},
-                                           {"T.min", &Parser::tMin},
-                                           {"T.max", &Parser::tMax},
-                                           {"T.truncdiv", &Parser::tTruncDiv},
-                                           {"T.truncmod", &Parser::tTruncMod},
-                                           {"T.div", &Parser::tTruncDiv},
-                                           {"T.Div", &Parser::tTruncDiv},
-                                           {"T.floordiv", &Parser::tFloorDiv},
-                                           {"T.floormod", &Parser::tFloorMod},
-                                           {"T.FloorDiv", &Parser::tFloorDiv},
-                                           {"T.FloorMod", &Parser::tFloorMod},
-                                           {"T.ceildiv", &Parser::tCeilDiv},
-                                           {"T.shift_left", &Parser::tShiftLeft},
-                                           {"T.shift_right", &Parser::tShiftRight},
-                                           {"T.bitwise_and", &Parser::tBitAnd},
-                                           {"T.bitwise_or", &Parser::tBitOr},
-                                           {"T.bitwise_xor", &Parser::tBitXor},
-                                           {"T.bitwise_not", &Parser::tBitNot},
-                                           {"T.And", &Parser::tAnd},
-                                           {"T.Or", &Parser::tOr},
-                                           {"T.all", &Parser::tAnd},
-                                           {"T.any", &Parser::tOr},
-                                           {"T.Not", &Parser::tNot},
-                                           {"T.Range", &Parser::tRange},
-                                           {"T.region", &Parser::tRegion},
-                                           {"T.handle", &Parser::tHandle},
-                                           {"T.var", &Parser::tVar},
-                                           {"T.Var", &Parser::tVar},
-                                           {"T.infinity", &Parser::tInfinity},
-                                           {"T.min_value", &Parser::tMinValue},
-                                           {"T.max_value", &Parser::tMaxValue}};
-  return table;
-}
-
-Value Parser::callTir(Args& args) {
-  for (const auto* table : {&tirHandlers(), &tirDeclHandlers()})
-    for (const Named& n : *table)
-      if (n.name == args.name) return (this->*n.handler)(args);
-  std::string_view name = std::string_view(args.name).substr(2);
-  if (auto dtype = DType::parse(name)) return dtypeCall(*dtype, args);
-  for (int i = 0; i < numIntrins(); ++i)
-    if (name == intrinInfo(Intrin(i)).name) return intrinsic(Intrin(i), args);
-  std::vector<std::string> candidates = {"T.grid",   "T.serial",         "T.parallel", "T.vectorized",
-                                         "T.unroll", "T.thread_binding", "T.sblock",   "T.init"};
-  for (const auto* table : {&tirHandlers(), &tirDeclHandlers()})
-    for (const Named& n : *table) candidates.emplace_back(n.name);
-  for (int i = 0; i < numIntrins(); ++i) candidates.push_back(std::string("T.") + intrinInfo(Intrin(i)).name);
-  if (std::find(candidates.begin(), candidates.end(), args.name) != candidates.end())
-    return failed(args.at, "'" + args.name + "' has no meaning here");
-  return failed(args.at, "unknown function '" + args.name + "'", didYouMean(args.name, candidates));
-}
-
 /// T.exp(x), T.call_extern("int32", "f", …): the dtype by the notation table, keywords as attributes.
 Value Parser::intrinsic(Intrin op, Args& args) {
   const IntrinInfo& info = intrinInfo(op);
+  if (!bindArguments(args, "* dtype? **")) return Value();
   std::optional<DType> dtype;
-  if (args.find(Args::kKeywordOnly, "dtype")) {
-    dtype = dtypeArg(args, Args::kKeywordOnly, "dtype", DType::Void());
+  if (args.find("dtype")) {
+    dtype = dtypeArg(args, "dtype", DType::Void());
     if (!dtype) return Value();
   }
   size_t first = 0;
   if (info.rule == DTypeRule::kDTypeFirst && !dtype) {
-    if (!need(args, 0, "dtype")) return Value();
-    dtype = dtypeOf(args.pos.empty() ? *args.find(0, "dtype") : args.pos[0], args.at);
+    if (args.pos.empty()) return failed(args.at, args.name + " needs the argument 'dtype'");
+    dtype = dtypeOf(args.pos[0], args.at);
     if (!dtype) return Value();
     first = 1;
   }
@@ -106,7 +48,6 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     if (!node) return Value();
     values.push_back(node);
   }
-  args.taken = args.pos.size();
   if (op == Intrin::kIfThenElse) {
     Expr c = coerce(args.pos[first], kBool, args.at, "the condition");
     auto *x = values[1].as<ExprNode>(), *y = values[2].as<ExprNode>();
@@ -121,7 +62,6 @@ Value Parser::intrinsic(Intrin op, Args& args) {
     return failed(args.at, args.name + " takes a scalar expression");
   std::vector<std::pair<std::string, NodeRef>> attrs;
   bool any = false;
-  args.takenKeywords.resize(args.kw.size());
   Dict whole;
   for (size_t k = 0; k < args.kw.size(); ++k) {
     if (args.takenKeywords[k]) continue;
@@ -142,9 +82,9 @@ Value Parser::intrinsic(Intrin op, Args& args) {
 
 /// T.int64(): a new symbol; T.int64(3), T.float32("nan"): a constant; T.int64(x): a conversion.
 Value Parser::dtypeCall(DType dtype, Args& args) {
-  args.find(Args::kKeywordOnly, "is_size_var");
-  if (args.pos.empty()) {
-    if (!finish(args)) return Value();
+  if (!bindArguments(args, "expr? = is_size_var?")) return Value();
+  const Value* v = args.find("expr");
+  if (!v) {
     std::string name = targetName("v");
     if (const Value* known = lookup(name))
       if (auto* v = known->as<VarNode>(); v && undeclared_.contains(v) && v->dtype == dtype) {
@@ -155,8 +95,6 @@ Value Parser::dtypeCall(DType dtype, Args& args) {
       }
     return Value::declared(var(name, dtype));
   }
-  const Value* v = args.find(0, "expr");
-  if (!finish(args)) return Value();
   if (v->tag == Value::kString && dtype.isFloat()) {
     double value = v->text == "inf"    ? HUGE_VAL
                    : v->text == "-inf" ? -HUGE_VAL
@@ -177,95 +115,36 @@ Value Parser::dtypeCall(DType dtype, Args& args) {
   return Value::of(make<const CastNode>(dtype, e), v->depth + 1);
 }
 
-Value Parser::callBinary(BinaryOp op, Args& args) {
-  if (args.pos.size() < 2) return failed(args.at, args.name + " takes two arguments");
-  bool many = op == BinaryOp::kAnd || op == BinaryOp::kOr || op == BinaryOp::kMin || op == BinaryOp::kMax;
-  args.taken = many ? args.pos.size() : 2;
-  if (args.find(Args::kKeywordOnly, "span") || !finish(args)) return Value();
-  Value result = args.pos[0];
-  for (size_t i = 1; i < args.pos.size() && result.ok(); ++i) {
-    bool bothBare = result.isNumber() && args.pos[i].isNumber();
-    Value left =
-        bothBare
-            ? Value::of(literal(result,
-                                result.tag == Value::kInt && args.pos[i].tag == Value::kFloat ? kFloat32
-                                                                                              : DType::Void(),
-                                args.at))
-            : result;
-    if (!left.ok()) return left;
-    result = makeBinary(op, left, args.pos[i], args.at);
-  }
+/// T.max(a, b, …): bare numbers take the dtype of the others.
+Value Parser::binaryCall(Args& args) {
+  auto op = BinaryOp(args.code);
+  Value result = *args.find("a");
+  auto with = [&](const Value& next) {
+    DType dtype = result.tag == Value::kInt && next.tag == Value::kFloat ? kFloat32 : DType::Void();
+    if (result.isNumber() && next.isNumber()) result = Value::of(literal(result, dtype, args.at));
+    if (result.ok()) result = makeBinary(op, result, next, args.at);
+  };
+  with(*args.find("b"));
+  for (size_t i = args.rest; i < args.pos.size(); ++i) with(args.pos[i]);
   return result;
 }
 
-Value Parser::tMin(Args& a) {
-  return callBinary(BinaryOp::kMin, a);
-}
-Value Parser::tMax(Args& a) {
-  return callBinary(BinaryOp::kMax, a);
-}
-Value Parser::tTruncDiv(Args& a) {
-  return callBinary(BinaryOp::kDiv, a);
-}
-Value Parser::tTruncMod(Args& a) {
-  return callBinary(BinaryOp::kMod, a);
-}
-Value Parser::tFloorDiv(Args& a) {
-  return callBinary(BinaryOp::kFloorDiv, a);
-}
-Value Parser::tFloorMod(Args& a) {
-  return callBinary(BinaryOp::kFloorMod, a);
-}
-Value Parser::tShiftLeft(Args& a) {
-  return callBinary(BinaryOp::kShl, a);
-}
-Value Parser::tShiftRight(Args& a) {
-  return callBinary(BinaryOp::kShr, a);
-}
-Value Parser::tBitAnd(Args& a) {
-  return callBinary(BinaryOp::kBitAnd, a);
-}
-Value Parser::tBitOr(Args& a) {
-  return callBinary(BinaryOp::kBitOr, a);
-}
-Value Parser::tBitXor(Args& a) {
-  return callBinary(BinaryOp::kBitXor, a);
-}
-Value Parser::tAnd(Args& a) {
-  return callBinary(BinaryOp::kAnd, a);
-}
-Value Parser::tOr(Args& a) {
-  return callBinary(BinaryOp::kOr, a);
-}
-
-Value Parser::tNot(Args& args) {
-  if (!need(args, 0, "a")) return Value();
-  Value v = *args.find(0, "a");
-  return finish(args) ? applyUnary("not", v, args.at) : Value();
-}
-Value Parser::tBitNot(Args& args) {
-  if (!need(args, 0, "a")) return Value();
-  Value v = *args.find(0, "a");
-  return finish(args) ? applyUnary("~", v, args.at) : Value();
+Value Parser::unaryCall(Args& args) {
+  return applyUnary(UnaryOp(args.code) == UnaryOp::kNot ? "not" : "~", *args.find("a"), args.at);
 }
 
 /// T.ceildiv(a, b) = (a + b - 1) // b
 Value Parser::tCeilDiv(Args& args) {
-  if (!need(args, 0, "a") || !need(args, 1, "b")) return Value();
-  Value a = *args.find(0, "a"), b = *args.find(1, "b");
-  if (!finish(args)) return Value();
+  Value a = *args.find("a"), b = *args.find("b");
   Value sum = applyBinary("-", applyBinary("+", a, b, args.at), Value::integer(1), args.at);
   return applyBinary("//", sum, b, args.at);
 }
 
 Value Parser::tSelect(Args& args) {
-  if (!need(args, 0, "condition") || !need(args, 1, "true_value") || !need(args, 2, "false_value"))
-    return Value();
-  const Value &c = *args.find(0, "condition"), &a = *args.find(1, "true_value"),
-              &b = *args.find(2, "false_value");
+  const Value &c = *args.find("condition"), &a = *args.find("true_value"), &b = *args.find("false_value");
   Expr x, y;
-  if (!finish(args) || !toExprs(a, b, x, y, args.at)) return Value();
-  Expr condition = toExpr(c, args.where(0, "condition"), kBool);
+  if (!toExprs(a, b, x, y, args.at)) return Value();
+  Expr condition = toExpr(c, args.where("condition"), kBool);
   if (!condition) return Value();
   DType t = condition->dtype;
   if (!t.isBool() || (t.lanes != 1 && t.lanes != x->dtype.lanes))
@@ -275,52 +154,41 @@ Value Parser::tSelect(Args& args) {
 }
 
 Value Parser::tCast(Args& args) {
-  if (!need(args, 0, "dtype") || !need(args, 1, "value")) return Value();
-  auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
-  const Value* v = args.find(1, "value");
-  Expr e = dtype ? toExpr(*v, args.where(1, "value")) : Expr();
-  if (!e || !finish(args)) return Value();
+  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  const Value* v = args.find("value");
+  Expr e = dtype ? toExpr(*v, args.where("value")) : Expr();
+  if (!e) return Value();
   if (e->dtype.lanes != dtype->lanes || e->dtype.isString())
     return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype->str());
   return tooDeep(v->depth + 1, args.at) ? Value()
                                         : Value::of(placed(make<CastNode>(*dtype, e), args.at), v->depth + 1);
 }
 
-/// Older order: T.cast(value, "float32").
-Value Parser::tCastOld(Args& args) {
-  if (args.pos.size() == 2) std::swap(args.pos[0], args.pos[1]), std::swap(args.posAt[0], args.posAt[1]);
-  return tCast(args);
-}
-
 Value Parser::tRamp(Args& args) {
-  Expr base = exprArg(args, 0, "base"), stride;
-  if (base && need(args, 1, "stride"))
-    stride = coerce(*args.find(1, "stride"), base->dtype, args.where(1, "stride"), "the stride");
-  auto lanes = stride ? intArg(args, 2, "lanes", 0) : std::nullopt;
-  if (!lanes || !finish(args)) return Value();
+  Expr base = exprArg(args, "base"), stride;
+  if (base) stride = coerce(*args.find("stride"), base->dtype, args.where("stride"), "the stride");
+  auto lanes = stride ? intArg(args, "lanes", 0) : std::nullopt;
+  if (!lanes) return Value();
   if (!base->dtype.isInteger() || base->dtype.isVector())
     return failed(args.at, "T.Ramp starts at a scalar integer, not " + base->dtype.str());
   if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Ramp has 2 to 65535 lanes");
-  return Value::of(make<const RampNode>(base, stride, int(*lanes)),
-                   args.pos.empty() ? 2 : args.pos[0].depth + 1);
+  return Value::of(make<const RampNode>(base, stride, int(*lanes)), args.find("base")->depth + 1);
 }
 
 Value Parser::tBroadcast(Args& args) {
-  Expr value = exprArg(args, 0, "value");
-  auto lanes = value ? intArg(args, 1, "lanes", 0) : std::nullopt;
-  if (!lanes || !finish(args)) return Value();
+  Expr value = exprArg(args, "value");
+  auto lanes = value ? intArg(args, "lanes", 0) : std::nullopt;
+  if (!lanes) return Value();
   if (value->dtype.isVector() || value->dtype.isString() || value->dtype.isVoid())
     return failed(args.at, "T.Broadcast repeats a scalar");
   if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Broadcast has 2 to 65535 lanes");
-  return Value::of(make<const BroadcastNode>(value, int(*lanes)),
-                   args.pos.empty() ? 2 : args.pos[0].depth + 1);
+  return Value::of(make<const BroadcastNode>(value, int(*lanes)), args.find("value")->depth + 1);
 }
 
 Value Parser::tShuffle(Args& args) {
-  if (!need(args, 0, "vectors") || !need(args, 1, "indices")) return Value();
   Array<Expr> vectors, indices;
-  const Value &v = *args.find(0, "vectors"), &i = *args.find(1, "indices");
-  if (!finish(args) || !exprList(v, vectors, args.at) || !exprList(i, indices, args.at)) return Value();
+  const Value &v = *args.find("vectors"), &i = *args.find("indices");
+  if (!exprList(v, vectors, args.at) || !exprList(i, indices, args.at)) return Value();
   if (vectors.empty() || indices.empty()) return failed(args.at, "T.Shuffle takes vectors and indices");
   int64_t total = 0;
   for (const Expr& e : vectors) {
@@ -335,63 +203,50 @@ Value Parser::tShuffle(Args& args) {
 }
 
 Value Parser::tRange(Args& args) {
-  if (!need(args, 0, "start") || !need(args, 1, "stop")) return Value();
-  Range r = rangeOf(*args.find(0, "start"), *args.find(1, "stop"), args.at);
-  return finish(args) ? Value::of(r) : Value();
+  Range r = rangeOf(*args.find("start"), *args.find("stop"), args.at);
+  return Value::of(r);
 }
 
 Value Parser::tRegion(Args& args) {
   BufferRegion r;
-  if (!need(args, 0, "region") || !toRegion(*args.find(0, "region"), r, args.at) || !finish(args))
-    return Value();
+  if (!toRegion(*args.find("region"), r, args.at)) return Value();
   return Value::of(r);
 }
 
 /// T.handle(), T.handle("float32", "shared"): a pointer, as a type or a new symbol.
 Value Parser::tHandle(Args& args) {
-  auto pointee = dtypeArg(args, 0, "dtype", DType::Void());
-  auto scope = stringArg(args, 1, "storage_scope", "");
-  if (!pointee || !scope || !finish(args)) return Value();
+  auto pointee = dtypeArg(args, "dtype", DType::Void());
+  auto scope = stringArg(args, "storage_scope", "");
+  if (!pointee || !scope) return Value();
   auto v = make<VarNode>(targetName("handle"), DType::Handle());
   v->pointee = *pointee, v->scope = *scope == "global" ? "" : *scope;
   return Value::declared(Var(v));
 }
 
 Value Parser::tVar(Args& args) {
-  bool named = args.pos.size() == 2; // T.Var("n", "int64")
-  auto dtype = dtypeArg(args, named ? 1 : 0, "dtype", kInt32);
-  args.taken = args.pos.size();
-  if (!dtype || !finish(args)) return Value();
+  auto dtype = dtypeArg(args, args.find("named") ? "named" : "dtype", kInt32); // T.Var("n", "int64")
+  if (!dtype) return Value();
   return Value::declared(var(targetName("v"), *dtype));
 }
 
 Value Parser::tInfinity(Args& args) {
-  auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
-  if (!dtype || !finish(args)) return Value();
+  auto dtype = dtypeArg(args, "dtype", kFloat32);
+  if (!dtype) return Value();
   return dtype->isFloat() ? Value::of(constantFloat(*dtype, HUGE_VAL))
                           : failed(args.at, dtype->str() + " has no infinity");
 }
-Value Parser::tMinValue(Args& args) {
-  auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
-  if (!dtype || !finish(args)) return Value();
-  if (!dtype->isFloat())
-    return dtype->isInteger() ? Value::of(constant(*dtype, minValue(*dtype)))
-                              : failed(args.at, dtype->str() + " has no smallest value");
-  if (dtype->isIeee(64)) return Value::of(constantFloat(*dtype, -std::numeric_limits<double>::max()));
-  return Value::of(constantFloat(
-      *dtype, decodeFloat(*dtype, encodeFloat(*dtype,
-                                              dtype->isIeee(32)   ? -double(std::numeric_limits<float>::max())
-                                              : dtype->isIeee(16) ? -65504.0
-                                                                  : -3.3895313892515355e38,
-                                              true))));
-}
-Value Parser::tMaxValue(Args& args) {
-  auto dtype = dtypeArg(args, 0, "dtype", kFloat32);
-  if (dtype && dtype->isInteger())
-    return finish(args) ? Value::of(constant(*dtype, maxValue(*dtype))) : Value();
-  Value least = tMinValue(args);
-  auto* f = least.as<FloatImmNode>();
-  return f ? Value::of(constantFloat(f->dtype, -f->value)) : least;
+/// T.max_value(dtype), T.min_value(dtype)
+Value Parser::tLimit(Args& args) {
+  auto dtype = dtypeArg(args, "dtype", kFloat32);
+  if (!dtype) return Value();
+  bool largest = args.code;
+  if (dtype->isInteger()) return Value::of(constant(*dtype, largest ? maxValue(*dtype) : minValue(*dtype)));
+  if (!dtype->isFloat()) return failed(args.at, dtype->str() + " has no smallest value");
+  double limit = dtype->isIeee(64)   ? std::numeric_limits<double>::max()
+                 : dtype->isIeee(32) ? double(std::numeric_limits<float>::max())
+                 : dtype->isIeee(16) ? 65504.0
+                                     : roundFloat(*dtype, 3.3895313892515355e38);
+  return Value::of(constantFloat(*dtype, largest ? limit : -limit));
 }
 
 } // namespace bevel::detail

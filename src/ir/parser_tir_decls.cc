@@ -5,51 +5,22 @@
 
 namespace bevel::detail {
 
-const std::vector<Parser::Named>& Parser::tirDeclHandlers() {
-  static const std::vector<Named> table = {{"T.evaluate", &Parser::tEvaluate},
-                                           {"T.where", &Parser::tWhere},
-                                           {"T.reads", &Parser::tReads},
-                                           {"T.writes", &Parser::tWrites},
-                                           {"T.sblock_attr", &Parser::tBlockAttr},
-                                           {"T.block_attr", &Parser::tBlockAttr},
-                                           {"T.func_attr", &Parser::tFuncAttr},
-                                           {"T.func_result", &Parser::tFuncResult},
-                                           {"T.attr", &Parser::tAttr},
-                                           {"T.alloc_buffer", &Parser::tAllocBuffer},
-                                           {"T.sblock_alloc_buffer", &Parser::tBlockAlloc},
-                                           {"T.allocate", &Parser::tAllocate},
-                                           {"T.decl_buffer", &Parser::tDeclBuffer},
-                                           {"T.buffer_decl", &Parser::tDeclBuffer},
-                                           {"T.match_buffer", &Parser::tMatchBuffer},
-                                           {"T.Buffer", &Parser::tBuffer},
-                                           {"T.LetStmt", &Parser::tLetStmt},
-                                           {"T.axis.spatial", &Parser::tSpatial},
-                                           {"T.axis.S", &Parser::tSpatial},
-                                           {"T.axis.reduce", &Parser::tReduce},
-                                           {"T.axis.R", &Parser::tReduce},
-                                           {"T.axis.scan", &Parser::tScan},
-                                           {"T.axis.opaque", &Parser::tOpaque},
-                                           {"T.axis.remap", &Parser::tRemap}};
-  return table;
-}
-
 Parser::BlockState* Parser::blockHere(const Args& args) {
   if (frame_ && frame_->block) return frame_->block;
   failed(args.at, args.name + " belongs directly into a block", "put it under 'with T.sblock(\"name\"):'");
   return nullptr;
 }
 
-/// Shape, dtype and the layout keywords of a buffer, from argument `first` on. `data`: its pointer, or null
-/// for a new one.
-Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, DType otherwise) {
-  if (!need(args, first, "shape")) return nullptr;
+/// The buffer that shape, dtype and layout describe, named after the target of the assignment.
+Buffer Parser::bufferArgs(Args& args, DType otherwise) {
   Array<Expr> shape, strides, separators;
-  const Value* shapeArg = args.find(first, "shape");
-  const Token& where = args.where(first, "shape");
+  const Value* shapeArg = args.find("shape");
+  const Token& where = args.where("shape");
+  if (!shapeArg) return failed(args.at, args.name + " needs the argument 'shape'"), nullptr;
   if (!exprList(*shapeArg, shape, where)) return nullptr;
-  auto dtype = dtypeArg(args, first + 1, "dtype", otherwise);
-  const Value* given = args.find(first + 2, "data");
-  if (const Value* s = args.find(first + 3, "strides"); s && s->tag != Value::kNone)
+  std::string name = targetName("buffer");
+  auto dtype = dtypeArg(args, "dtype", otherwise);
+  if (const Value* s = args.given("strides"))
     for (const Value& item :
          s->isSequence() ? s->items : std::vector<Value>{*s}) { // a string names a new symbol
       Expr e = item.tag == Value::kString ? Expr(var(item.text, shape.empty() ? kInt32 : shape[0]->dtype))
@@ -59,17 +30,15 @@ Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, 
       strides.push_back(e);
     }
   Expr offset;
-  if (const Value* o = args.find(first + 4, "elem_offset"); o && o->tag != Value::kNone) {
-    offset =
-        toExpr(*o, args.where(first + 4, "elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
+  if (const Value* o = args.given("elem_offset")) {
+    offset = toExpr(*o, args.where("elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
     if (!offset) return nullptr;
   }
-  auto scope = stringArg(args, first + 5, "scope", "global");
-  auto align = intArg(args, first + 6, "align", 64);
-  auto factor = intArg(args, first + 7, "offset_factor", 0);
-  (void)stringArg(args, first + 8, "buffer_type", "");
-  const Value* axes = args.find(first + 9, "axis_separators");
-  if (axes && axes->tag != Value::kNone && !exprList(*axes, separators, where)) return nullptr;
+  auto scope = stringArg(args, "scope", "global");
+  auto align = intArg(args, "align", 64);
+  auto factor = intArg(args, "offset_factor", 0);
+  const Value* axes = args.given("axis_separators");
+  if (axes && !exprList(*axes, separators, where)) return nullptr;
   if (!dtype || !scope || !align || !factor) return nullptr;
   if (*align < 0 || *align > 1 << 20 || *factor < 0)
     return failed(args.at, "align and offset_factor are not negative"), nullptr;
@@ -87,12 +56,12 @@ Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, 
   if (offset && (!offset->dtype.isInt() || offset->dtype.isVector()))
     return failed(args.at, "elem_offset is a signed integer"), nullptr;
   if (!offset && *factor > 0) offset = var(name + "_elem_offset", shape.empty() ? kInt32 : shape[0]->dtype);
-  if (given && given->tag != Value::kNone && !data) {
+  Var data;
+  if (const Value* given = args.given("data")) {
     data = given->as<VarNode>() ? cast<VarNode>(given->node) : Var();
     if (!data || !data->dtype.isHandle())
       return failed(args.at, "data= takes a pointer such as A.data"), nullptr;
   }
-  if (!finish(args)) return nullptr;
   if (!data) data = buffer(name, *dtype, {}, *scope)->data;
   auto b = make<BufferNode>(data, *dtype, shape, std::move(name));
   b->strides = strides, b->elemOffset = offset, b->scope = *scope, b->alignment = *align,
@@ -103,19 +72,18 @@ Buffer Parser::bufferArgs(Args& args, size_t first, std::string name, Var data, 
 /// In a signature: the parameter. In an assignment with data=: a declaration over memory that exists.
 Value Parser::tBuffer(Args& args) {
   if (inSignature_) {
-    Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
+    Buffer b = bufferArgs(args, kFloat32);
     return b ? Value::declared(b) : Value();
   }
   return tDeclBuffer(args);
 }
 
 Value Parser::tDeclBuffer(Args& args) {
-  const Value* data = args.find(2, "data");
-  if (!data || data->tag == Value::kNone)
+  if (!args.given("data"))
     return failed(args.at, args.name + " needs data=, the memory that the buffer lies in",
                   "use T.alloc_buffer for new memory");
   if (!frame_) return failed(args.at, args.name + " is a statement");
-  Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
+  Buffer b = bufferArgs(args, kFloat32);
   if (!b || !countWrapper(args.at)) return Value();
   add(make<DeclBufferNode>(b, Stmt()), args.at);
   return Value::declared(b);
@@ -127,11 +95,11 @@ Value Parser::tAllocBuffer(Args& args) {
   if (ofBlock) return tBlockAlloc(args);
   if (!frame_) return failed(args.at, args.name + " is a statement");
   Dict annotations;
-  if (const Value* a = args.find(Args::kKeywordOnly, "annotations"); a && a->tag != Value::kNone) {
+  if (const Value* a = args.given("annotations")) {
     annotations = attrDict(*a, args.at);
     if (!annotations) return Value();
   }
-  Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
+  Buffer b = bufferArgs(args, kFloat32);
   if (!b || !countWrapper(args.at)) return Value();
   add(make<AllocNode>(b, Stmt(), annotations), args.at);
   return Value::declared(b);
@@ -141,7 +109,7 @@ Value Parser::tBlockAlloc(Args& args) {
   if (!frame_ || (!frame_->block && !frame_->function))
     return failed(args.at, args.name + " belongs directly into a block or function",
                   "use T.alloc_buffer inside loops");
-  Buffer b = bufferArgs(args, 0, targetName("buffer"), nullptr, kFloat32);
+  Buffer b = bufferArgs(args, kFloat32);
   if (!b) return Value();
   (frame_->block ? frame_->block->allocs : rootAllocs_).push_back(b);
   return Value::declared(b);
@@ -150,16 +118,13 @@ Value Parser::tBlockAlloc(Args& args) {
 /// Older lowered programs: a pointer to new memory, A = T.allocate([128], "float32", "local").
 Value Parser::tAllocate(Args& args) {
   if (!frame_) return failed(args.at, args.name + " is a statement");
-  if (!need(args, 0, "extents")) return Value();
   Array<Expr> shape;
-  auto dtype = dtypeArg(args, 1, "dtype", kFloat32);
-  auto scope = stringArg(args, 2, "scope", "global");
-  if (!dtype || !scope || !exprList(*args.find(0, "extents"), shape, args.at)) return Value();
-  args.find(3, "condition");
+  auto dtype = dtypeArg(args, "dtype", kFloat32);
+  auto scope = stringArg(args, "scope", "global");
+  if (!dtype || !scope || !exprList(*args.find("extents"), shape, args.at)) return Value();
   Dict annotations;
-  if (const Value* a = args.find(4, "annotations"); a && a->tag == Value::kDict)
+  if (const Value* a = args.find("annotations"); a && a->tag == Value::kDict)
     annotations = attrDict(*a, args.at);
-  if (!finish(args)) return Value();
   for (const Expr& e : shape)
     if (!e->dtype.isInt() || e->dtype.isVector()) return failed(args.at, "dimensions are signed integers");
   Buffer b = buffer(targetName("buffer"), *dtype, shape, *scope);
@@ -170,16 +135,14 @@ Value Parser::tAllocate(Args& args) {
 
 /// Of a parameter: A = T.match_buffer(a, (n, 128), "float32"). Of a region, in a block: a view of it.
 Value Parser::tMatchBuffer(Args& args) {
-  if (!need(args, 0, "param")) return Value();
-  const Value source = *args.find(0, "param");
-  std::string name = targetName("buffer");
+  const Value source = *args.find("param");
   if (auto* handle = source.as<VarNode>()) {
     size_t i = 0;
     while (i < params_.size() && params_[i].get() != handle) ++i;
     if (i == params_.size() || !handle->dtype.isHandle())
       return failed(args.at, "T.match_buffer takes a parameter of type T.handle, or a region of a buffer");
     if (buffers_[i]) return failed(args.at, "the parameter '" + handle->name + "' has a buffer already");
-    Buffer b = bufferArgs(args, 1, name, nullptr, kFloat32);
+    Buffer b = bufferArgs(args, kFloat32);
     if (!b) return Value();
     for (auto& scope : scopes_)
       for (auto& [key, value] : scope)
@@ -189,61 +152,108 @@ Value Parser::tMatchBuffer(Args& args) {
   }
   BlockState* block = blockHere(args);
   BufferRegion region;
-  if (!block || !toRegion(source, region, args.where(0, "param"))) return Value();
-  if (!args.find(1, "shape")) {
-    Value shape;
-    shape.tag = Value::kTuple;
-    for (const Range& r : region->region) shape.items.push_back(Value::of(r->extent));
-    args.kw.emplace_back("shape", shape);
-    args.kwAt.push_back(args.at);
-  }
-  Buffer b = bufferArgs(args, 1, name, nullptr, region->buffer->dtype);
+  if (!block || !toRegion(source, region, args.where("param"))) return Value();
+  Value shape; // that of the region, unless given
+  shape.tag = Value::kTuple;
+  for (const Range& r : region->region) shape.items.push_back(Value::of(r->extent));
+  for (Args::Bound& a : args.bound)
+    if (a.name == "shape" && !a.value) a.value = &shape;
+  Buffer b = bufferArgs(args, region->buffer->dtype);
   if (!b) return Value();
   block->matches.push_back(make<const MatchBufferNode>(b, region));
   return Value::declared(b);
 }
 
 Value Parser::tLetStmt(Args& args) {
-  Expr value = exprArg(args, 0, "value");
-  const Value* type = args.find(1, "type");
-  if (!value || !finish(args)) return Value();
-  Value v = Value::of(value, args.pos.empty() ? 1 : args.pos[0].depth);
+  Expr value = exprArg(args, "value");
+  const Value* type = args.find("type");
+  if (!value) return Value();
+  Value v = Value::of(value, args.find("value")->depth);
   v.tag = Value::kLet;
   if (type) v.items.push_back(*type);
   return v;
 }
 
 Value Parser::tEvaluate(Args& args) {
-  Expr value = exprArg(args, 0, "value");
-  if (!value || !finish(args)) return Value();
+  Expr value = exprArg(args, "value");
+  if (!value) return Value();
   if (!frame_) return failed(args.at, args.name + " is a statement");
   add(make<EvaluateNode>(value), args.at);
   return Value::done();
 }
 
 Value Parser::tAttr(Args& args) {
-  if (!need(args, 0, "node") || !need(args, 1, "attr_key") || !need(args, 2, "value")) return Value();
   auto convert = [&](const Value& v, const Token& where) -> NodeRef {
     if (v.tag == Value::kNone) return nullptr;
     if (v.tag == Value::kNode) return v.node;
     return v.isNumber() || v.tag == Value::kString ? NodeRef(toExpr(v, where)) : attrNode(v, where);
   };
-  const Value &node = *args.find(0, "node"), &value = *args.find(2, "value");
+  const Value &node = *args.find("node"), &value = *args.find("value");
   NodeRef n = convert(node, args.at), x = convert(value, args.at);
-  auto key = stringArg(args, 1, "attr_key", "");
-  if (!key || !finish(args) || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone))
-    return Value();
+  auto key = stringArg(args, "attr_key", "");
+  if (!key || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone)) return Value();
   if (!frame_ || !countWrapper(args.at))
     return frame_ ? Value() : failed(args.at, args.name + " is a statement");
   add(make<AttrStmtNode>(n, *key, x, Stmt()), args.at);
   return Value::done();
 }
 
+/// Variables do not change: neither loop variables and axes, nor in an inner scope one of a scope around.
+bool Parser::mayAssign(const Token& target, const Value& value) {
+  const Value* known = lookup(target.text);
+  const auto* v = known ? known->as<VarNode>() : nullptr;
+  if (!v || value.tag != Value::kNode || !value.node.is<ExprNode>() || !usesVar(value.node, Var(v)))
+    return true;
+  std::string name = "'" + v->name + "'";
+  if (loopRanges_.contains(v) || axes_.contains(v))
+    return report(target,
+                  name + (axes_.contains(v) ? " is an axis of a block" : " is a loop variable") +
+                      " and cannot be assigned",
+                  "give the new value a name of its own");
+  if (scopes_.back().contains(v->name)) return true;
+  return report(target, name + " belongs to a scope around this one and cannot change here",
+                "keep a running value in a buffer of one element: s = T.alloc_buffer((1,), \"float32\")");
+}
+
+/// tx = T.env_thread("threadIdx.x"): the index of a thread, whose number T.launch_thread says.
+Value Parser::tEnvThread(Args& args) {
+  auto tag = stringArg(args, "thread_tag", "");
+  auto dtype = dtypeArg(args, "dtype", kInt32);
+  if (!tag || !dtype) return Value();
+  Var v = var(targetName("thread"), *dtype);
+  threads_[v.get()] = *tag;
+  return Value::declared(v);
+}
+
+/// A loop over threads around the rest of the scope: T.launch_thread(tx, 128), or with a tag in place of tx.
+Value Parser::tLaunchThread(Args& args) {
+  if (!frame_) return failed(args.at, args.name + " is a statement");
+  const Value& thread = *args.find("thread");
+  const auto* known = thread.as<VarNode>();
+  auto tag = known ? threads_.find(known) : threads_.end();
+  if (thread.tag != Value::kString && tag == threads_.end())
+    return failed(args.where("thread"),
+                  "T.launch_thread takes a tag such as \"threadIdx.x\", or a variable of T.env_thread",
+                  "T.env_thread gives a variable that is launched once");
+  Range r = rangeOf(Value::integer(0), *args.find("extent"), args.where("extent"),
+                    known ? known->dtype : DType::Void());
+  if (!r || !countWrapper(args.at)) return Value();
+  if (known && r->extent->dtype != known->dtype)
+    return failed(args.where("extent"), "the number of threads is " + r->extent->dtype.str() +
+                                            ", their index " + known->dtype.str());
+  Var v = known ? Var(known) : var(targetName("thread"), r->extent->dtype);
+  std::string name = known ? tag->second : thread.text;
+  if (known) threads_.erase(tag);
+  loopRanges_[v.get()] = r;
+  add(make<ForNode>(v, r->min, r->extent, ForKind::kThreadBinding, Stmt(), nullptr, name), args.at);
+  return Value::declared(v);
+}
+
 Value Parser::tWhere(Args& args) {
   BlockState* b = blockHere(args);
-  if (!b || !need(args, 0, "predicate")) return Value();
-  Expr p = coerce(*args.find(0, "predicate"), kBool, args.at, "the condition");
-  if (!p || !finish(args)) return Value();
+  if (!b) return Value();
+  Expr p = coerce(*args.find("predicate"), kBool, args.at, "the condition");
+  if (!p) return Value();
   if (b->predicate) return failed(args.at, "the block has T.where twice");
   for (const IterVar& i : b->iters)
     if (usesVar(p, i->var))
@@ -253,34 +263,27 @@ Value Parser::tWhere(Args& args) {
   return Value::done();
 }
 
-Value Parser::regions(Args& args, bool reads) {
+Value Parser::regions(Args& args) {
+  bool reads = args.code == 0;
   BlockState* b = blockHere(args);
   if (!b) return Value();
   std::optional<Token>& seen = reads ? b->readsAt : b->writesAt;
   if (seen) return failed(args.at, "the block has " + args.name + " twice");
   seen = args.at;
   Array<BufferRegion>& out = reads ? b->reads : b->writes;
-  args.taken = args.pos.size();
   for (size_t i = 0; i < args.pos.size(); ++i)
     for (const Value& item : args.pos[i].isSequence() ? args.pos[i].items : std::vector<Value>{args.pos[i]}) {
       BufferRegion r;
       if (!toRegion(item, r, args.posAt[i])) return Value();
       out.push_back(r);
     }
-  return finish(args) ? Value::done() : Value();
+  return Value::done();
 }
-Value Parser::tReads(Args& args) {
-  return regions(args, true);
-}
-Value Parser::tWrites(Args& args) {
-  return regions(args, false);
-}
-
 Value Parser::tBlockAttr(Args& args) {
   BlockState* b = blockHere(args);
-  if (!b || !need(args, 0, "attrs")) return Value();
-  Dict d = attrDict(*args.find(0, "attrs"), args.at);
-  if (!d || !finish(args)) return Value();
+  if (!b) return Value();
+  Dict d = attrDict(*args.find("attrs"), args.at);
+  if (!d) return Value();
   Dict merged = b->annotations ? b->annotations : d;
   for (size_t i = 0; b->annotations && i < d->keys.size(); ++i)
     merged = withAttr(merged, d->keys[i], d->values[i]);
@@ -290,9 +293,8 @@ Value Parser::tBlockAttr(Args& args) {
 
 /// Later attributes replace earlier ones of the same name.
 Value Parser::mergeFuncAttr(Args& args) {
-  if (!need(args, 0, "attrs")) return Value();
-  Dict d = attrDict(*args.find(0, "attrs"), args.at);
-  if (!d || !finish(args)) return Value();
+  Dict d = attrDict(*args.find("attrs"), args.at);
+  if (!d) return Value();
   Dict merged = attrs_ ? attrs_ : d;
   for (size_t i = 0; attrs_ && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
   attrs_ = merged;
@@ -305,21 +307,18 @@ Value Parser::tFuncAttr(Args& args) {
 }
 
 Value Parser::tFuncResult(Args& args) {
-  auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
-  if (!dtype || !finish(args)) return Value();
+  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  if (!dtype) return Value();
   result_ = *dtype;
   return Value::done();
 }
 
 /// vi = T.axis.spatial(128, i), T.axis.reduce((min, end), value)
-Value Parser::axis(Args& args, IterType type) {
+Value Parser::axis(Args& args) {
   BlockState* b = blockHere(args);
-  if (!b || !need(args, 0, "dom")) return Value();
-  const Value& domain = *args.find(0, "dom");
-  const Value* value = args.find(1, "binding");
-  if (!value) value = args.find(1, "value");
-  (void)dtypeArg(args, 2, "dtype", kInt32);
-  if (!finish(args)) return Value();
+  if (!b) return Value();
+  const Value& domain = *args.find("dom");
+  const Value* value = args.find("binding");
   DType wanted; // bare bounds take the dtype of the value
   if (value)
     if (auto* e = value->as<ExprNode>(); e && e->dtype.isInteger()) wanted = e->dtype;
@@ -333,34 +332,21 @@ Value Parser::axis(Args& args, IterType type) {
   if (!r) return Value();
   Var v = var(targetName("v"), r->extent->dtype);
   if (value) {
-    Expr e = coerce(*value, v->dtype, args.where(1, "binding"), "the value of the axis");
+    Expr e = coerce(*value, v->dtype, args.where("binding"), "the value of the axis");
     if (!e) return Value();
     b->values.push_back(e);
   } else if (!b->noRealize)
     return failed(args.at, args.name + " needs the value of the axis", "write T.axis.spatial(extent, value)");
-  b->iters.push_back(make<const IterVarNode>(r, v, type));
+  b->iters.push_back(make<const IterVarNode>(r, v, IterType(args.code)));
+  axes_[v.get()] = true;
   return Value::declared(v);
 }
-Value Parser::tSpatial(Args& args) {
-  return axis(args, IterType::kSpatial);
-}
-Value Parser::tReduce(Args& args) {
-  return axis(args, IterType::kReduce);
-}
-Value Parser::tScan(Args& args) {
-  return axis(args, IterType::kScan);
-}
-Value Parser::tOpaque(Args& args) {
-  return axis(args, IterType::kOpaque);
-}
-
 /// vi, vk = T.axis.remap("SR", [i, k]): each axis runs over its loop.
 Value Parser::tRemap(Args& args) {
   BlockState* b = blockHere(args);
-  auto kinds = b ? stringArg(args, 0, "kinds", "") : std::nullopt;
-  if (!kinds || !need(args, 1, "bindings")) return Value();
-  const Value& list = *args.find(1, "bindings");
-  if (!finish(args)) return Value();
+  auto kinds = b ? stringArg(args, "kinds", "") : std::nullopt;
+  if (!kinds) return Value();
+  const Value& list = *args.find("bindings");
   if (!list.isSequence() || list.items.size() != kinds->size())
     return failed(args.at, "T.axis.remap has " + std::to_string(kinds->size()) + " kinds for " +
                                std::to_string(list.isSequence() ? list.items.size() : 1) + " values");
@@ -373,12 +359,13 @@ Value Parser::tRemap(Args& args) {
     auto* loop = list.items[i].as<VarNode>();
     auto range = loop ? loopRanges_.find(loop) : loopRanges_.end();
     if (range == loopRanges_.end())
-      return failed(args.where(1, "bindings"), "T.axis.remap takes loop variables",
+      return failed(args.where("bindings"), "T.axis.remap takes loop variables",
                     "use T.axis.spatial(extent, value) for other values");
     Var v = var(targetName("v"), loop->dtype);
     b->iters.push_back(
         make<const IterVarNode>(range->second, v, k == 'S' ? IterType::kSpatial : IterType::kReduce));
     b->values.push_back(Var(loop));
+    axes_[v.get()] = true;
     out.items.push_back(Value::declared(v));
   }
   if (out.items.size() == 1) return out.items[0];

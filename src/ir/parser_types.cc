@@ -3,14 +3,6 @@
 
 namespace bevel::detail {
 
-const std::vector<Parser::Named>& Parser::typeHandlers() {
-  static const std::vector<Named> table = {
-      {"R.Tensor", &Parser::rTensor},      {"R.Shape", &Parser::rShape},   {"R.Tuple", &Parser::rTuple},
-      {"R.Prim", &Parser::rPrim},          {"R.Object", &Parser::rObject}, {"R.Callable", &Parser::rCallable},
-      {"R.placement", &Parser::rPlacement}};
-  return table;
-}
-
 Type Parser::toType(const Value& v, const Token& where) {
   if (!v.ok()) return nullptr;
   if (v.tag == Value::kNode && v.node.is<TypeNode>()) return cast<TypeNode>(v.node);
@@ -93,22 +85,17 @@ bool Parser::dimensions(const Value& v, Array<Expr>& out, const Token& where, bo
 
 Value Parser::rTensor(Args& args) {
   Array<Expr> shape;
-  bool known = false;
-  const Value* s = args.find(0, "shape");
-  if (s && s->tag == Value::kString && args.pos.size() == 1)
-    args.pos.insert(args.pos.begin(), Value::none()), args.posAt.insert(args.posAt.begin(), args.at),
-        s = nullptr; // R.Tensor("float32", ndim=2)
-  if (s && s->tag != Value::kNone) {
-    if (!dimensions(*s, shape, args.where(0, "shape"))) return Value();
-    known = true;
-  }
-  auto dtype = dtypeArg(args, 1, "dtype", DType::Void());
-  const Value* device = args.find(2, "vdevice");
-  auto ndim = intArg(args, 3, "ndim", -1);
-  const Value* place = args.find(Args::kKeywordOnly, "placement");
-  if (!dtype || !ndim || !finish(args)) return Value();
+  const Value* s = args.given("shape");
+  bool onlyDType = s && s->tag == Value::kString && args.pos.size() == 1; // R.Tensor("float32", ndim=2)
+  bool known = s && !onlyDType;
+  if (known && !dimensions(*s, shape, args.where("shape"))) return Value();
+  auto dtype = dtypeArg(args, onlyDType ? "shape" : "dtype", DType::Void());
+  const Value* device = args.find("vdevice");
+  auto ndim = intArg(args, "ndim", -1);
+  const Value* place = args.given("placement");
+  if (!dtype || !ndim) return Value();
   Placement placement;
-  if (place && place->tag != Value::kNone) {
+  if (place) {
     if (!place->as<PlacementNode>())
       return failed(args.at, "placement= takes R.placement(device=…, scope=…, sharding=…)");
     placement = cast<PlacementNode>(place->node);
@@ -124,72 +111,69 @@ Value Parser::rTensor(Args& args) {
 }
 
 Value Parser::rPlacement(Args& args) {
-  auto device = stringArg(args, 0, "device", ""), scope = stringArg(args, 1, "scope", ""),
-       sharding = stringArg(args, 2, "sharding", "");
-  if (!device || !scope || !sharding || !finish(args)) return Value();
+  auto device = stringArg(args, "device", ""), scope = stringArg(args, "scope", ""),
+       sharding = stringArg(args, "sharding", "");
+  if (!device || !scope || !sharding) return Value();
   return Value::of(make<const PlacementNode>(*device, *scope, *sharding));
 }
 
 Value Parser::rShape(Args& args) {
-  const Value* values = args.find(0, "values");
-  auto ndim = intArg(args, 1, "ndim", -1);
-  if (!ndim || !finish(args)) return Value();
+  const Value* values = args.find("values");
+  auto ndim = intArg(args, "ndim", -1);
+  if (!ndim) return Value();
   if (!values || values->tag == Value::kNone)
     return *ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(*ndim));
   Array<Expr> shape;
-  if (!dimensions(*values, shape, args.where(0, "values"))) return Value();
+  if (!dimensions(*values, shape, args.where("values"))) return Value();
   return Value::of(make<const ShapeTypeNode>(shape));
 }
 
+/// R.Tuple is the type; of values it is the tuple.
 Value Parser::rTuple(Args& args) {
+  for (const Value& v : args.pos)
+    if (v.tag == Value::kNode && v.node.is<GraphExprNode>()) return rTupleExpr(args);
   Array<Type> fields;
-  args.taken = args.pos.size();
-  bool values = false; // R.Tuple is the type; of values it is the tuple
-  for (const Value& v : args.pos) values |= v.tag == Value::kNode && v.node.is<GraphExprNode>();
-  if (values) return rTupleExpr(args);
-  for (size_t i = 0; i < args.pos.size(); ++i)
-    if (args.pos.size() == 1 && args.pos[0].isSequence() ? !typeList(args.pos[0], fields, args.posAt[i])
-                                                         : false)
-      return Value();
-    else if (!(args.pos.size() == 1 && args.pos[0].isSequence())) {
-      Type t = toType(args.pos[i], args.posAt[i]);
-      if (!t) return Value();
-      fields.push_back(t);
-    }
-  return finish(args) ? Value::of(make<const TupleTypeNode>(fields)) : Value();
+  bool oneList = args.pos.size() == 1 && args.pos[0].isSequence();
+  for (size_t i = 0; i < args.pos.size(); ++i) {
+    if (oneList && !typeList(args.pos[0], fields, args.posAt[i])) return Value();
+    if (oneList) continue;
+    Type t = toType(args.pos[i], args.posAt[i]);
+    if (!t) return Value();
+    fields.push_back(t);
+  }
+  return Value::of(make<const TupleTypeNode>(fields));
 }
 
 Value Parser::rPrim(Args& args) {
-  auto dtype = dtypeArg(args, 0, "dtype", DType::Void());
-  const Value* v = args.find(1, "value");
+  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  const Value* v = args.find("value");
   Expr e;
   if (v && v->tag != Value::kNone) {
     e = v->tag == Value::kString ? parseDimension(v->text, args.at) : toExpr(*v, args.at, kInt64);
     if (!e) return Value();
   }
-  if (!dtype || !finish(args)) return Value();
+  if (!dtype) return Value();
   if (dtype->isVoid() && !e) return failed(args.at, "R.Prim needs a dtype or value=");
   return Value::of(make<const PrimTypeNode>(dtype->isVoid() ? e->dtype : *dtype, e));
 }
 
 Value Parser::rObject(Args& args) {
-  auto name = stringArg(args, 0, "name", "");
+  auto name = stringArg(args, "name", "");
   Array<Type> params;
-  for (size_t i = 1; i < args.pos.size(); ++i) {
+  for (size_t i = args.rest; i < args.pos.size(); ++i) {
     Type t = toType(args.pos[i], args.posAt[i]);
     if (!t) return Value();
     params.push_back(t);
   }
-  args.taken = args.pos.size();
-  if (!name || !finish(args)) return Value();
+  if (!name) return Value();
   return Value::of(make<const ObjectTypeNode>(*name, params));
 }
 
 Value Parser::rCallable(Args& args) {
-  const Value* params = args.find(0, "params");
-  const Value* result = args.find(1, "ret");
-  auto pure = intArg(args, 2, "purity", 1);
-  if (!pure || !finish(args)) return Value();
+  const Value* params = args.find("params");
+  const Value* result = args.find("ret");
+  auto pure = intArg(args, "purity", 1);
+  if (!pure) return Value();
   Array<Type> types;
   Type ret;
   bool opaque = !params || params->tag == Value::kNone;

@@ -52,26 +52,6 @@ bool Parser::tooDeep(int depth, const Token& where) {
   return true;
 }
 
-bool Parser::need(Args& args, size_t i, std::string_view key) {
-  if (args.find(i, key)) return true;
-  return report(args.at, args.name + " needs the argument '" + std::string(key) + "'");
-}
-
-bool Parser::finish(Args& args) {
-  if (args.taken < args.pos.size())
-    return report(args.posAt[args.taken],
-                  args.name + " takes " +
-                      (args.taken ? "at most " + std::to_string(args.taken) + " positional argument" +
-                                        (args.taken > 1 ? "s" : "")
-                                  : "no positional arguments") +
-                      ", but " + std::to_string(args.pos.size()) + " are given");
-  args.takenKeywords.resize(args.kw.size());
-  for (size_t k = 0; k < args.kw.size(); ++k)
-    if (!args.takenKeywords[k])
-      return report(args.kwAt[k], args.name + " has no argument '" + args.kw[k].first + "'");
-  return true;
-}
-
 /// A bare Python constant as an expression of dtype `wanted` (void: int32, float32, bool).
 Expr Parser::literal(const Value& v, DType wanted, const Token& where) {
   bool big = v.tag == Value::kInt && v.text == "u";
@@ -143,10 +123,8 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
   return nullptr;
 }
 
-Expr Parser::exprArg(Args& args, size_t i, std::string_view key, DType wanted) {
-  if (!need(args, i, key)) return nullptr;
-  const Value& v = *args.find(i, key);
-  return toExpr(v, args.where(i, key), wanted);
+Expr Parser::exprArg(const Args& args, std::string_view key, DType wanted) {
+  return toExpr(*args.find(key), args.where(key), wanted);
 }
 
 /// Brings a value to a dtype where that loses nothing: bare constants, wider integers, a scalar to all lanes.
@@ -290,6 +268,34 @@ Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, c
   return v;
 }
 
+/// a ** b: T.pow of floats; a product for an integer with a small constant exponent.
+Value Parser::power(const Value& a, const Value& b, const Token& where) {
+  if (!a.ok() || !b.ok()) return Value();
+  bool whole = a.tag == Value::kInt && b.tag == Value::kInt && b.number >= 0;
+  if (a.isNumber() && b.isNumber() && !whole)
+    return Value::floating(std::pow(a.tag == Value::kFloat ? a.real : double(a.number),
+                                    b.tag == Value::kFloat ? b.real : double(b.number)));
+  Expr x = whole          ? Expr()
+           : a.isNumber() ? toExpr(a, where, b.as<ExprNode>() ? b.as<ExprNode>()->dtype : DType::Void())
+                          : toExpr(a, where);
+  if (!whole && !x) return Value();
+  if (x && x->dtype.isFloat()) {
+    Expr y;
+    if (!toExprs(Value::of(x, a.depth), b, x, y, where)) return Value();
+    int depth = std::max(a.depth, b.depth) + 1;
+    if (tooDeep(depth, where)) return Value();
+    return Value::of(placed(make<CallNode>(x->dtype, Intrin::kPow, Array<NodeRef>{x, y}), where), depth);
+  }
+  bool small = b.tag == Value::kInt && b.number >= 0 && b.number <= (whole ? 64 : 16);
+  if (!small)
+    return failed(where, "'**' of an integer takes a small constant exponent",
+                  "multiply, or convert to float");
+  Value product = Value::integer(1);
+  for (int64_t i = 0; i < b.number && product.ok(); ++i)
+    product = i ? applyBinary("*", product, a, where) : a;
+  return product;
+}
+
 Value Parser::applyUnary(std::string_view op, const Value& a, const Token& where) {
   if (!a.ok()) return Value();
   if (a.isNumber()) {
@@ -363,23 +369,22 @@ Dict Parser::attrDict(const Value& v, const Token& where) {
   return dict(std::move(entries));
 }
 
-std::optional<int64_t> Parser::intArg(Args& args, size_t i, std::string_view key, int64_t otherwise) {
-  const Value* v = args.find(i, key);
-  if (!v || v->tag == Value::kNone) return otherwise;
+std::optional<int64_t> Parser::intArg(const Args& args, std::string_view key, int64_t otherwise) {
+  const Value* v = args.given(key);
+  if (!v) return otherwise;
   if (v->tag == Value::kInt && v->text.empty()) return v->number;
   if (v->tag == Value::kBool) return v->number;
   if (auto* imm = v->as<IntImmNode>()) return imm->value;
-  failed(args.where(i, key), "expected an integer constant, found " + describe(*v));
+  failed(args.where(key), "expected an integer constant, found " + describe(*v));
   return std::nullopt;
 }
 
-std::optional<std::string> Parser::stringArg(Args& args, size_t i, std::string_view key,
-                                             std::string otherwise) {
-  const Value* v = args.find(i, key);
-  if (!v || v->tag == Value::kNone) return otherwise;
+std::optional<std::string> Parser::stringArg(const Args& args, std::string_view key, std::string otherwise) {
+  const Value* v = args.given(key);
+  if (!v) return otherwise;
   if (v->tag == Value::kString) return v->text;
   if (auto* imm = v->as<StringImmNode>(); imm && v->items.empty()) return imm->value;
-  failed(args.where(i, key), "expected a string, found " + describe(*v));
+  failed(args.where(key), "expected a string, found " + describe(*v));
   return std::nullopt;
 }
 
@@ -395,10 +400,10 @@ std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {
   return std::nullopt;
 }
 
-std::optional<DType> Parser::dtypeArg(Args& args, size_t i, std::string_view key, DType otherwise) {
-  const Value* v = args.find(i, key);
-  if (!v || v->tag == Value::kNone) return otherwise;
-  return dtypeOf(*v, args.where(i, key));
+std::optional<DType> Parser::dtypeArg(const Args& args, std::string_view key, DType otherwise) {
+  const Value* v = args.given(key);
+  if (!v) return otherwise;
+  return dtypeOf(*v, args.where(key));
 }
 
 bool Parser::exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted) {

@@ -90,8 +90,7 @@ struct Value {
   }
 };
 
-/// Evaluated arguments of one call. A handler takes them by position or keyword; what nobody took is an
-/// error.
+/// Evaluated arguments of one call. Parser::bindArguments gives them the names of the form's arguments.
 struct Args {
   std::string name; // of the callee, for messages
   Token at;         // the callee
@@ -99,14 +98,25 @@ struct Args {
   std::vector<Token> posAt;
   std::vector<std::pair<std::string, Value>> kw;
   std::vector<Token> kwAt;
-  size_t taken = 0;                // positional arguments asked for
-  std::vector<bool> takenKeywords; // parallel to kw
+  int code = 0;                    // of the form
+  size_t rest = 0;                 // the first positional argument without a name
+  std::vector<bool> takenKeywords; // parallel to kw: those with a name in the form
+  struct Bound {
+    std::string_view name;
+    const Value* value;
+    Token where;
+  };
+  std::vector<Bound> bound;
 
-  static constexpr size_t kKeywordOnly = SIZE_MAX;
-  /// The argument, or null. kNone counts as given.
-  const Value* find(size_t i, std::string_view key);
+  /// The argument of that name, or null. kNone counts as given.
+  const Value* find(std::string_view key) const;
+  /// The argument, or null where it is left out or None.
+  const Value* given(std::string_view key) const {
+    const Value* v = find(key);
+    return v && v->tag != Value::kNone ? v : nullptr;
+  }
   /// The place of that argument, or of the callee.
-  const Token& where(size_t i, std::string_view key) const;
+  const Token& where(std::string_view key) const;
 };
 
 } // namespace bevel::detail
