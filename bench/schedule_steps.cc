@@ -65,11 +65,12 @@ Status measure() {
     BEVEL_CHECK(trace.applyTo(sch));
     whole.push_back(now() - made);
   }
-  for (int run = 0; run < kRuns; ++run) { // the same steps one by one: handles count as in the trace
+  for (int run = 0; run < kRuns; ++run) { // the same steps one by one
     BEVEL_TRY(Schedule sch, Schedule::create(module));
+    VarMap handles;
     for (size_t k = 0; k < trace.steps.size(); ++k) {
       double begin = now();
-      BEVEL_CHECK(sch.run(trace.steps[k]));
+      BEVEL_CHECK(sch.replay(*trace.steps[k], handles));
       steps[k].push_back(now() - begin);
     }
   }

@@ -209,9 +209,7 @@ Result<PaddedInverse> IndexMap::nonSurjectiveInverse(const Array<Range>& ranges,
 }
 
 IndexMap IndexMap::after(const IndexMap& first, Analyzer& an) const {
-  IndexMap out(first.initial, apply(first.final, an));
-  out.separators = separators;
-  return out;
+  return {first.initial, apply(first.final, an)};
 }
 
 bool IndexMap::isIdentity() const {
@@ -222,31 +220,11 @@ bool IndexMap::isIdentity() const {
 }
 
 bool IndexMap::equals(const IndexMap& other) const {
-  if (initial.size() != other.initial.size() || final.size() != other.final.size() ||
-      separators != other.separators)
-    return false;
-  VarMap map;
-  for (size_t i = 0; i < initial.size(); ++i) {
-    if (initial[i]->dtype != other.initial[i]->dtype) return false;
-    map[other.initial[i]] = initial[i];
-  }
-  for (size_t i = 0; i < final.size(); ++i)
-    if (!sameExpr(final[i], substitute(other.final[i], map))) return false;
-  return true;
+  return structuralEqual(Lambda(*this), Lambda(other));
 }
 
 std::string IndexMap::str() const {
-  std::string out = "lambda";
-  for (size_t i = 0; i < initial.size(); ++i) out += (i ? ", " : " ") + initial[i]->name;
-  out += ": (";
-  size_t printed = 0;
-  auto item = [&](const std::string& text) { out += (printed++ ? ", " : "") + text; };
-  for (size_t i = 0; i <= final.size(); ++i) {
-    if (std::find(separators.begin(), separators.end(), int64_t(i)) != separators.end())
-      item("IndexMap.AXIS_SEPARATOR");
-    if (i < final.size()) item(print(final[i]));
-  }
-  return out + (printed == 1 ? ",)" : ")");
+  return print(Lambda(*this));
 }
 
 } // namespace bevel

@@ -19,11 +19,11 @@ class IndexMap {
 public:
   std::vector<Var> initial;
   Array<Expr> final;
-  /// Positions in `final` before which a new physical axis begins (axis separators); usually empty.
-  std::vector<int64_t> separators;
 
   IndexMap() = default;
   IndexMap(std::vector<Var> from, Array<Expr> to) : initial(std::move(from)), final(std::move(to)) {}
+  IndexMap(const Lambda& map) : initial(map->params), final(map->values) {}
+  operator Lambda() const { return make<const LambdaNode>(initial, final); }
   static IndexMap identity(size_t rank, DType dtype = kInt64);
   /// From a function of the index variables, which are named i0, i1, …
   static IndexMap of(size_t rank, FunctionRef<Array<Expr>(const std::vector<Var>&)> f, DType dtype = kInt64);

@@ -12,11 +12,15 @@
 #include "autosched/rules/rules.h"
 #include "loop/lower.h"
 #include "loop/view.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/parallel.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace bevel {
+
+using namespace steps;
 
 std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope) {
   std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
@@ -27,9 +31,9 @@ std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope) {
 Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops) {
   LoopRV all = loops[0];
   if (loops.size() > 1) {
-    BEVEL_TRY(all, sch.fuse(loops));
+    BEVEL_TRY(all, sch.run(Fuse{loops}));
   }
-  return sch.parallel(all);
+  return sch.run(Parallel{all});
 }
 
 namespace {

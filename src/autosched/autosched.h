@@ -2,7 +2,8 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "sched/schedule.h"
+#include "ir/graph.h"
+#include "sched/trace.h"
 #include "target/target.h"
 
 namespace bevel {

@@ -8,6 +8,7 @@
 #include "loop/bounds_verifier.h"
 #include "loop/lower.h"
 #include "select/passes.h"
+#include "sched/schedule.h"
 #include "select/split_preproc.h"
 
 namespace bevel {

@@ -76,7 +76,7 @@ struct BlockBuilder::Impl {
   // The node with the current origin, copied as the kind it is.
   NodeRef stamp(const NodeRef& node) {
     if (node->origin || !origin) return node;
-    Ref<Node> copy(kindInfo(node->kind).clone(*node));
+    Ref<Node> copy(kindInfo(*node).clone(*node));
     copy->origin = origin;
     return copy;
   }

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "ir/structural.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -44,18 +45,27 @@ std::string plainText(const Node& n, const Field& f) {
   }
 }
 
+uint64_t bits(double v) { // NaN equals itself, -0 differs from 0
+  return std::bit_cast<uint64_t>(v);
+}
+
 bool plainEqual(const Node& a, const Node& b, const Field& f) {
   switch (f.type) {
   case FieldType::kInt:
     return fieldAs<int64_t>(a, f) == fieldAs<int64_t>(b, f);
   case FieldType::kBool:
     return fieldAs<bool>(a, f) == fieldAs<bool>(b, f);
-  case FieldType::kDouble: // by bits: NaN equals itself, -0 differs from 0
-    return std::bit_cast<uint64_t>(fieldAs<double>(a, f)) == std::bit_cast<uint64_t>(fieldAs<double>(b, f));
+  case FieldType::kDouble:
+    return bits(fieldAs<double>(a, f)) == bits(fieldAs<double>(b, f));
   case FieldType::kString:
     return fieldAs<std::string>(a, f) == fieldAs<std::string>(b, f);
   case FieldType::kStrings:
     return fieldAs<std::vector<std::string>>(a, f) == fieldAs<std::vector<std::string>>(b, f);
+  case FieldType::kInts:
+    return fieldAs<std::vector<int64_t>>(a, f) == fieldAs<std::vector<int64_t>>(b, f);
+  case FieldType::kDoubles:
+    return std::ranges::equal(fieldAs<std::vector<double>>(a, f), fieldAs<std::vector<double>>(b, f), {},
+                              bits, bits);
   case FieldType::kDType:
     return fieldAs<DType>(a, f) == fieldAs<DType>(b, f);
   case FieldType::kEnum:
@@ -75,7 +85,7 @@ public:
   bool equal(const NodeRef& a, const NodeRef& b) {
     if (!a || !b) return (!a && !b) || differs("", "one side is missing");
     if (a == b && renamed_ == 0 && !mapFree_) return true;
-    if (a->kind != b->kind) return differs("", std::string(a->kindName()) + " against " + b->kindName());
+    if (&kindInfo(*a) != &kindInfo(*b)) return differs("", std::string(a->kindName()) + " against " + b->kindName());
     if (isVariable(*a)) return useVariable(*a, *b);
     auto key = std::make_pair(a.get(), b.get());
     if (equalPairs_.count(key)) return true;
@@ -110,7 +120,7 @@ private:
   }
 
   bool equalFields(const NodeRef& a, const NodeRef& b) {
-    for (const Field& f : kindInfo(a->kind).fields) {
+    for (const Field& f : kindInfo(*a).fields) {
       if (f.role == Role::kName) continue;
       if (f.type == FieldType::kNode) {
         if (!child(fieldAs<NodeRef>(*a, f), fieldAs<NodeRef>(*b, f), f.role, a->kind))
@@ -188,6 +198,7 @@ public:
     if (isVariable(*n)) return variable(*n);
     if (auto it = memo_.find(n.get()); it != memo_.end()) return it->second;
     uint64_t h = hashCombine(0, uint64_t(n->kind));
+    if (n->kind == Kind::kStep) h = hashText(n->kindName(), h);
     if (const auto* m = n.as<ModuleNode>())
       h = module(*m, h);
     else
@@ -205,7 +216,7 @@ private:
   }
 
   uint64_t fields(const NodeRef& n, uint64_t h) {
-    for (const Field& f : kindInfo(n->kind).fields) {
+    for (const Field& f : kindInfo(*n).fields) {
       if (f.role == Role::kName) continue;
       if (f.type == FieldType::kNode)
         h = hashCombine(h, child(fieldAs<NodeRef>(*n, f), f.role, n->kind));
@@ -246,12 +257,22 @@ private:
     case FieldType::kBool:
       return fieldAs<bool>(n, f);
     case FieldType::kDouble:
-      return std::bit_cast<uint64_t>(fieldAs<double>(n, f));
+      return bits(fieldAs<double>(n, f));
     case FieldType::kString:
       return hashText(fieldAs<std::string>(n, f));
     case FieldType::kStrings: {
       uint64_t h = 0;
       for (const std::string& s : fieldAs<std::vector<std::string>>(n, f)) h = hashText(s, h);
+      return h;
+    }
+    case FieldType::kInts: {
+      uint64_t h = 0;
+      for (int64_t v : fieldAs<std::vector<int64_t>>(n, f)) h = hashCombine(h, uint64_t(v));
+      return h;
+    }
+    case FieldType::kDoubles: {
+      uint64_t h = 0;
+      for (double v : fieldAs<std::vector<double>>(n, f)) h = hashCombine(h, bits(v));
       return h;
     }
     case FieldType::kDType: {

@@ -348,6 +348,16 @@ public:
   NODE(Dict) FIELDS(USE(keys), USE(values))
 };
 
+/// A map from indices to indices, `lambda i, j: (i // 16, j, i % 16)`.
+class LambdaNode : public Node {
+public:
+  Array<Var> params;
+  Array<Expr> values;
+  LambdaNode(Array<Var> p, Array<Expr> v) : Node(kKind), params(std::move(p)), values(std::move(v)) {}
+  NODE(Lambda) FIELDS(DEF(params), USE(values))
+};
+using Lambda = Ref<const LambdaNode>;
+
 /// A dtype as a value or attribute.
 class DTypeImmNode;
 

@@ -1,5 +1,6 @@
 // The kind table, and spellings of the IR's enumerations.
 #include "ir/graph.h"
+#include "ir/step.h"
 
 #include <array>
 
@@ -18,6 +19,10 @@ const KindInfo& kindInfo(Kind kind) {
 #undef ENDGROUP
   };
   return table[size_t(kind)];
+}
+
+const KindInfo& kindInfo(const Node& node) {
+  return node.kind == Kind::kStep ? static_cast<const StepNode&>(node).step->node : kindInfo(node.kind);
 }
 
 const char* const kUnaryNames[] = {"neg", "not", "bitwise_not"};

@@ -44,6 +44,8 @@ enum class FieldType : uint8_t {
   kDouble,
   kString,
   kStrings,
+  kInts,
+  kDoubles,
   kDType,
   kEnum,
   kTensor
@@ -67,6 +69,8 @@ struct KindInfo {
   Node* (*clone)(const Node&) = nullptr; // shallow copy
 };
 const KindInfo& kindInfo(Kind kind);
+/// That of a node: schedule steps, whose kinds are registered at run time, bring their own.
+const KindInfo& kindInfo(const Node& node);
 
 class Node : public Object {
 public:
@@ -75,7 +79,7 @@ public:
 
   explicit Node(Kind k) : kind(k) {}
   static bool classof(const Node*) { return true; }
-  const char* kindName() const { return kindInfo(kind).name; }
+  const char* kindName() const { return kindInfo(*this).name; }
 };
 
 /// A typed list of node references; the storage is untyped so that the field table can walk it.
@@ -123,6 +127,7 @@ public:
   const T& back() const { return (*this)[size() - 1]; }
   Iterator begin() const { return Iterator(items_.data()); }
   Iterator end() const { return Iterator(items_.data() + items_.size()); }
+  operator std::vector<T>() const { return {begin(), end()}; }
   void push_back(T item) { items_.emplace_back(std::move(item)); }
   void set(size_t i, T item) { items_[i] = NodeRef(std::move(item)); }
   void append(const Array& other) { items_.insert(items_.end(), other.items_.begin(), other.items_.end()); }
@@ -162,6 +167,10 @@ template <class T> constexpr FieldType fieldType() {
     return FieldType::kString;
   else if constexpr (std::is_same_v<T, std::vector<std::string>>)
     return FieldType::kStrings;
+  else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+    return FieldType::kInts;
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return FieldType::kDoubles;
   else if constexpr (std::is_same_v<T, DType>)
     return FieldType::kDType;
   else if constexpr (std::is_enum_v<T>) {

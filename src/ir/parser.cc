@@ -39,6 +39,14 @@ Result<NodeRef> parseFunction(std::string_view text, std::string file) {
   return parseFunction(text, options);
 }
 
+Status parseScript(std::string_view text, const std::string& file, ScriptHandler handler) {
+  ParseOptions options;
+  options.file = file;
+  Status status;
+  withLargeStack([&] { status = detail::Parser(text, options).script(handler); });
+  return status;
+}
+
 Status checkRoundTrip(const NodeRef& node) {
   ParseOptions parse;
   PrintOptions printOptions;
@@ -65,6 +73,8 @@ namespace {
 
 constexpr size_t kMaxErrors = 20;
 
+} // namespace
+
 Value capturedValue(const NodeRef& node) {
   if (!node) return Value::none();
   if (auto* i = node.as<IntImmNode>())
@@ -79,8 +89,6 @@ Value capturedValue(const NodeRef& node) {
   }
   return Value::of(node);
 }
-
-} // namespace
 
 Value Parser::failed(const Token& where, std::string message, std::string hint) {
   if (errors_.size() >= kMaxErrors) { // enough: give up on the rest
@@ -117,15 +125,16 @@ Error Parser::firstError() {
   return first;
 }
 
+std::string Parser::found(const Token& t) {
+  return t.kind == TokenKind::kNewline                                 ? "the end of the line"
+         : t.kind == TokenKind::kEnd                                   ? "the end of the text"
+         : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent ? "other indentation"
+                                                                       : "'" + std::string(t.text) + "'";
+}
+
 bool Parser::expect(std::string_view text) {
   if (accept(text)) return true;
-  const Token& t = peek();
-  std::string found = t.kind == TokenKind::kNewline ? "the end of the line"
-                      : t.kind == TokenKind::kEnd   ? "the end of the text"
-                      : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent
-                          ? "other indentation"
-                          : "'" + std::string(t.text) + "'";
-  return report(t, "expected '" + std::string(text) + "', found " + found);
+  return report(peek(), "expected '" + std::string(text) + "', found " + found(peek()));
 }
 
 bool Parser::expectKind(TokenKind kind, const char* what) {
@@ -187,6 +196,7 @@ const Value* Parser::lookup(std::string_view name) const {
 }
 
 Value Parser::nameValue(const Token& t) {
+  if (script_ && at(".") && !aliases_.contains(std::string(t.text))) return Value::path("sch");
   if (const Value* v = lookup(t.text)) return *v;
   std::string name(t.text);
   if (auto it = aliases_.find(name); it != aliases_.end()) return Value::path(it->second);
@@ -208,6 +218,7 @@ Value Parser::nameValue(const Token& t) {
   for (const auto& scope : scopes_)
     for (const auto& entry : scope) candidates.push_back(entry.first);
   for (const auto& entry : options_.captures) candidates.push_back(entry.first);
+  if (script_) return failed(t, "'" + name + "' is not defined");
   return failed(t, "undefined variable '" + name + "'", didYouMean(name, candidates));
 }
 

@@ -125,7 +125,12 @@ Value Parser::bracketed(std::string_view close, Value::Tag tag) {
   v.tag = tag;
   bool trailing = false;
   while (!at(close)) {
-    if (at("*")) return failed(peek(), "'*' unpacking is not supported", "list the items");
+    if (at("*")) {
+      if (!unpack(v.items, nullptr)) return Value();
+      trailing = accept(",");
+      if (!trailing) break;
+      continue;
+    }
     Value item = expr();
     if (!item.ok()) return item;
     v.items.push_back(std::move(item));
@@ -180,7 +185,8 @@ Value Parser::atom() {
     if (accept("True")) return Value::boolean(true);
     if (accept("False")) return Value::boolean(false);
     if (accept("None")) return Value::none();
-    if (at("lambda")) return failed(t, "a lambda has no meaning here");
+    if (at("lambda"))
+      return script_ ? scriptLambda() : failed(t, "a lambda has no meaning here");
     return nameValue(take());
   case TokenKind::kOperator:
     if (accept("(")) return bracketed(")", Value::kTuple);
@@ -199,7 +205,11 @@ Value Parser::arguments(Args& args) {
   take(); // (
   while (!at(")")) {
     Token where = peek();
-    if (at("*") || at("**")) return failed(where, "'*' unpacking is not supported", "list the arguments");
+    if (at("*") || at("**")) {
+      if (!unpack(args.pos, &args.posAt)) return Value();
+      if (!accept(",")) break;
+      continue;
+    }
     bool keyword = atKind(TokenKind::kName) && peek(1).is("=");
     if (keyword) take(), take();
     Value v = expr();
@@ -234,14 +244,19 @@ Value Parser::call(Value callee, const Token& start) {
   }
   Args args;
   args.name = callee.text;
-  args.at = where;
+  args.at = script_ ? previous() : where; // the step's name
   bool symbols = defineSymbols_;
   defineSymbols_ |=
       callee.tag == Value::kPath && callee.text == "R.Callable"; // it binds dimensions of its own
+  std::vector<std::string> names = std::exchange(scriptNames_, {}); // not for calls among the arguments
+  bool asList = std::exchange(scriptList_, true);
   bool read = arguments(args).ok();
+  scriptNames_ = std::move(names);
+  scriptList_ = asList;
   defineSymbols_ = symbols;
   if (!read) return Value();
   if (callee.tag == Value::kPath) {
+    if (script_ && callee.text.starts_with("sch.")) return scriptCall(args);
     bool known =
         callee.text == "float" ||
         (callee.text.size() > 2 && std::string_view("TRI").find(callee.text[0]) != std::string_view::npos &&

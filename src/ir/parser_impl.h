@@ -9,11 +9,15 @@
 #include "ir/build.h"
 #include "ir/parser.h"
 #include "ir/parser_value.h"
+#include "ir/script.h"
 
 #include <optional>
 #include <unordered_map>
 
 namespace bevel::detail {
+
+/// What a node stands for in an expression.
+Value capturedValue(const NodeRef& node);
 
 class Parser {
 public:
@@ -21,6 +25,7 @@ public:
   Result<Module> module();
   Result<NodeRef> function();
   Result<NodeRef> expression();
+  Status script(ScriptHandler handler);
 
 private:
   /// A form of the notation: a row of notation.def.
@@ -45,6 +50,7 @@ private:
   }
   bool accept(std::string_view text) { return at(text) && (take(), true); }
   bool expect(std::string_view text);
+  static std::string found(const Token& t); // for messages
   bool expectKind(TokenKind kind, const char* what);
   Value failed(const Token& where, std::string message, std::string hint = "");
   bool report(const Token& where, std::string message, std::string hint = "") {
@@ -264,8 +270,18 @@ private:
   bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis,
                   const Token& where);
 
+  // ---- parser_script.cc: schedule scripts
+  bool scriptLine();
+  Value scriptCall(Args& args);
+  Value scriptLambda();
+  bool unpack(std::vector<Value>& items, std::vector<Token>* places); // `*list`
+  bool bindScript(const std::vector<std::string>& names, bool isTuple, const Value& value, const Token& where);
+
   std::string_view text_;
   const ParseOptions& options_;
+  const ScriptHandler* script_ = nullptr; // of a schedule script: runs its calls
+  std::vector<std::string> scriptNames_;  // that the call under way gives its result to
+  bool scriptList_ = false;               // one name for a list
   std::vector<Token> tokens_;
   size_t pos_ = 0;
   int nesting_ = 0;

@@ -122,7 +122,8 @@ std::string Printer::run(const NodeRef& node) {
   if (!node) return "None";
   top(node);
   out_ += '\n';
-  if (node.is<ExprNode>() || node.is<TypeNode>() || node->kind == Kind::kBuffer || node->kind == Kind::kRange)
+  if (node.is<ExprNode>() || node.is<TypeNode>() || node->kind == Kind::kBuffer ||
+      node->kind == Kind::kRange || node->kind == Kind::kLambda)
     out_.pop_back();
   return std::move(out_);
 }
@@ -177,6 +178,12 @@ void Printer::other(const NodeRef& node) {
   case Kind::kList:
   case Kind::kDict:
     return attrValue(node);
+  case Kind::kLambda:
+    return lambda(*node.as<LambdaNode>());
+  case Kind::kStep:
+    return step(*node.as<StepNode>());
+  case Kind::kTrace:
+    return trace(*node.as<TraceNode>());
   default:
     return put(std::string("<") + node->kindName() + ">");
   }

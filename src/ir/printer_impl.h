@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/printer.h"
+#include "ir/step.h"
 
 #include <unordered_set>
 
@@ -173,6 +174,14 @@ private:
   void dims(const Array<Expr>& values); // (a, b), int64 bare; quoted where quoteSymbols_ is set
   void dim(const Expr& e);
 
+  // printer_step.cc
+  void trace(const TraceNode& t);
+  void step(const StepNode& s);
+  void stepField(const StepNode& s, const StepField& f);
+  void stepValue(const NodeRef& v);
+  void lambda(const LambdaNode& n);
+  std::string defineHandle(const Var& v);
+
   const PrintOptions& options_;
   std::string out_;
   int indent_ = 0;
@@ -180,6 +189,7 @@ private:
   std::unordered_map<const Object*, std::vector<Buffer>> views_; // by data variable, in order of definition
   std::unordered_map<const Object*, const ForNode*> loops_;      // loops around, by variable
   std::unordered_map<const Object*, size_t> constantIndex_;
+  size_t handles_ = 0;        // of a trace, so far
   bool quoteSymbols_ = false; // in a signature: symbolic dimensions as strings
   std::string moduleName_ = "Module";
 };

@@ -121,7 +121,7 @@ void checkDefinition(const NodeRef& before, const NodeRef& after, Role role, con
 } // namespace
 
 void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f) {
-  for (const Field& field : kindInfo(node->kind).fields) {
+  for (const Field& field : kindInfo(*node).fields) {
     if (field.type == FieldType::kNode) {
       if (const NodeRef& child = nodeField(*node, field)) f(child, field.role);
     } else if (field.type == FieldType::kList) {
@@ -179,10 +179,10 @@ void postWalk(const NodeRef& root, FunctionRef<void(const NodeRef&)> f) {
 NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f) {
   Ref<Node> copy;
   auto writable = [&]() -> Node& {
-    if (!copy) copy = Ref<Node>(kindInfo(node->kind).clone(*node));
+    if (!copy) copy = Ref<Node>(kindInfo(*node).clone(*node));
     return *copy;
   };
-  for (const Field& field : kindInfo(node->kind).fields) {
+  for (const Field& field : kindInfo(*node).fields) {
     if (field.type == FieldType::kNode) {
       const NodeRef& child = nodeField(*node, field);
       if (!child) continue;
@@ -317,7 +317,7 @@ NodeRef freshen(const NodeRef& node) {
     NodeRef visit(const NodeRef& n) override {
       NodeRef mapped = visitChildren(n);
       if (!isVariable(*n) || !defs.vars.count(n.get()) || !(mapped == n)) return mapped;
-      return NodeRef(kindInfo(n->kind).clone(*n));
+      return NodeRef(kindInfo(*n).clone(*n));
     }
   } fresh;
   fresh.defs.visit(node);

@@ -106,7 +106,7 @@ Origin mergeOrigins(const Origin& a, const Origin& b);
 /// kind.
 template <class T> Ref<const T> withOrigin(const Ref<const T>& node, Origin origin) {
   if (!origin || node->origin == origin) return node;
-  Node* copy = kindInfo(node->kind).clone(*node);
+  Node* copy = kindInfo(*node).clone(*node);
   copy->origin = std::move(origin);
   return Ref<const T>(static_cast<const T*>(copy));
 }

@@ -33,7 +33,6 @@ IndexMap retyped(const IndexMap& map, DType dtype) {
   std::unordered_map<Var, Var, RefHash> vars;
   for (const Var& v : map.initial) out.initial.push_back(vars[v] = var(v->name, dtype));
   for (const Expr& e : map.final) out.final.push_back(retypedExpr(e, dtype, vars));
-  out.separators = map.separators;
   return out;
 }
 

@@ -127,10 +127,10 @@ Status Schedule::workOnFunction(std::string_view name) {
                   .note("there are: " + known));
 }
 
-Result<const Schedule::Entry*> Schedule::entry(RV rv) const {
-  if (rv.id < 0 || rv.id >= int32_t(entries_.size()) || entries_[size_t(rv.id)].kind != rv.kind)
-    return fail(ErrorCode::kUsage, "the handle was not given by this schedule");
-  return &entries_[size_t(rv.id)];
+Result<const Schedule::Entry*> Schedule::entry(const RV& handle) const {
+  for (size_t i = entries_.size(); i-- > 0;) // the latest are used most
+    if (entries_[i].handle == handle) return &entries_[i];
+  return fail(ErrorCode::kUsage, "the handle was not given by this schedule");
 }
 
 Result<std::string> Schedule::nameOf(BlockRV block) const {
@@ -170,47 +170,53 @@ Result<For> Schedule::get(LoopRV loop) const {
 
 Result<int64_t> Schedule::get(ExprRV value) const {
   BEVEL_TRY(const Entry* e, entry(value));
-  return e->value;
+  return cast<IntImmNode>(e->node)->value;
 }
 
 Result<int64_t> Schedule::get(const IntArg& value) const {
-  if (value.kind == IntArg::Kind::kNone) return fail(ErrorCode::kUsage, "None where an integer is needed");
-  if (value.kind == IntArg::Kind::kInt) return value.value;
-  return get(ExprRV(int32_t(value.value)));
+  if (!value) return fail(ErrorCode::kUsage, "None where an integer is needed");
+  if (const auto* i = value.as<IntImmNode>()) return i->value;
+  return get(ExprRV(cast<VarNode>(value)));
+}
+
+Var Schedule::add(RVKind kind, NodeRef node) {
+  std::string name;
+  if (!names_.empty()) {
+    name = std::move(names_.front());
+    names_.erase(names_.begin());
+  }
+  entries_.push_back({newHandle(kind, std::move(name)), current_, std::move(node)});
+  return entries_.back().handle;
 }
 
 BlockRV Schedule::addBlock(std::string name) {
-  entries_.push_back({RVKind::kBlock, current_, str(std::move(name)), 0});
-  return BlockRV(int32_t(entries_.size() - 1));
+  return BlockRV(add(RVKind::kBlock, str(std::move(name))));
 }
 
-std::vector<BlockRV> Schedule::addBlocks(std::vector<std::string> names) {
-  std::vector<BlockRV> out;
-  for (std::string& name : names) out.push_back(addBlock(std::move(name)));
+Array<BlockRV> Schedule::addBlocks(const std::vector<std::string>& names) {
+  Array<BlockRV> out;
+  for (const std::string& name : names) out.push_back(addBlock(name));
   return out;
 }
 
 LoopRV Schedule::addLoop(Var var) {
-  entries_.push_back({RVKind::kLoop, current_, std::move(var), 0});
-  return LoopRV(int32_t(entries_.size() - 1));
+  return LoopRV(add(RVKind::kLoop, std::move(var)));
 }
 
 ExprRV Schedule::addValue(int64_t value) {
-  entries_.push_back({RVKind::kExpr, current_, nullptr, value});
-  return ExprRV(int32_t(entries_.size() - 1));
+  return ExprRV(add(RVKind::kExpr, intImm(value)));
 }
 
 void Schedule::renameBlock(const std::string& from, const std::string& to) {
   NodeRef name = str(to);
   for (Entry& e : entries_)
-    if (e.kind == RVKind::kBlock && !e.gone && e.func == current_ &&
-        cast<StringImmNode>(e.node)->value == from)
+    if (const auto* s = e.node.as<StringImmNode>(); s && !e.gone && e.func == current_ && s->value == from)
       e.node = name;
 }
 
 void Schedule::retireBlock(const std::string& name) {
   for (Entry& e : entries_)
-    if (e.kind == RVKind::kBlock && e.func == current_ && cast<StringImmNode>(e.node)->value == name)
+    if (const auto* s = e.node.as<StringImmNode>(); s && e.func == current_ && s->value == name)
       e.gone = true;
 }
 
@@ -223,24 +229,22 @@ uint64_t Schedule::nextRandom() {
 
 /// Works on the function that the step's first block or loop belongs to.
 Status Schedule::focus(const StepNode& step) {
-  for (const StepField& f : step.info->fields) {
-    if (f.role != StepRole::kIn && f.role != StepRole::kVariadic) continue;
-    int32_t func = -1;
-    Status status;
-    forEachRV(step.get(f), [&](RV rv) {
-      auto e = entry(rv);
-      if (!e)
+  Status status;
+  bool found = false;
+  forEachChild(Step(&step), [&](const NodeRef& child, Role role) {
+    if (role == Role::kDef || found || !status) return;
+    walk(child, [&](const NodeRef& n) {
+      const auto* handle = n.as<VarNode>();
+      if (!handle || !handle->dtype.isHandle() || found) return status.has_value();
+      auto e = entry(RV(handle));
+      if (e)
+        current_ = (*e)->func, found = true;
+      else
         status = fail(std::move(e.error()));
-      else if (rv.kind != RVKind::kExpr && func < 0)
-        func = (*e)->func;
+      return false;
     });
-    BEVEL_CHECK(std::move(status));
-    if (func >= 0) {
-      current_ = func;
-      return {};
-    }
-  }
-  return {};
+  });
+  return status;
 }
 
 /// What a step makes is well formed, above all in its scopes. Asked in builds with assertions.
@@ -255,49 +259,49 @@ Status Schedule::checkResult(const PrimFunc& before) const {
   return {};
 }
 
-Status Schedule::execute(const Ref<StepNode>& step) {
+Status Schedule::execute(const Ref<StepNode>& step, std::vector<std::string> names) {
   int32_t working = current_;
   uint64_t random = random_;
   std::vector<Function> before = functions_;
   Status status;
+  names_ = std::move(names);
   if (functions_.size() > 1) status = focus(*step);
-  if (status) status = step->info->execute(*this, *step);
+  if (status) status = infoOf(*step).execute(*this, *step);
+  names_.clear();
   if (status) status = checkResult(before[size_t(current_)].func);
   if (!status) {
     functions_ = std::move(before);
     current_ = working;
     random_ = random;
-    status.error().message = std::string(step->info->name) + ": " + status.error().message;
+    status.error().message = std::string(step->kindName()) + ": " + status.error().message;
     return status;
   }
-  if (std::string_view(step->info->name) != "work_on") current_ = working;
-  trace_.steps.push_back(step);
+  if (std::string_view(step->kindName()) != "work_on") current_ = working;
+  trace_.steps.push_back(Step(step));
   return {};
 }
 
-Result<StepValue> Schedule::run(const StepRef& step) {
-  Ref<StepNode> copy = freshCopy(*step);
-  BEVEL_CHECK(execute(copy));
-  return copy->info->hasResult() ? copy->get(copy->info->fields.back()) : StepValue::none();
+Status Schedule::replay(const StepNode& step, VarMap& handles) {
+  Array<Var> from = step.outputs();
+  std::vector<std::string> names;
+  for (const Var& handle : from) names.push_back(handle->name);
+  Ref<StepNode> again = freshStep(step, handles);
+  BEVEL_CHECK(execute(again, std::move(names)));
+  Array<Var> to = again->outputs();
+  if (from.size() != to.size())
+    return fail(ErrorCode::kInvalid, "the step gives " + std::to_string(to.size()) +
+                                         " handles where the trace expects " + std::to_string(from.size()));
+  for (size_t i = 0; i < from.size(); ++i) handles[from[i]] = to[i];
+  return {};
 }
 
-Result<StepValue> Schedule::call(std::string_view name, const std::vector<StepValue>& args,
-                                 const std::vector<std::pair<std::string, StepValue>>& named) {
+Result<NodeRef> Schedule::call(std::string_view name, const std::vector<NodeRef>& args,
+                               const std::vector<std::pair<std::string, NodeRef>>& named) {
   const StepInfo* info = findStep(name);
   if (!info) return fail(ErrorCode::kUsage, "there is no schedule step " + std::string(name));
-  Ref<StepNode> step = info->create();
-  BEVEL_CHECK(bindArguments(*step, args, named));
+  BEVEL_TRY(Ref<StepNode> step, makeStep(*info, args, named));
   BEVEL_CHECK(execute(step));
-  return info->hasResult() ? step->get(info->fields.back()) : StepValue::none();
-}
-
-void Schedule::setHandleNames(const std::vector<RV>& handles, const std::vector<std::string>& names) {
-  for (size_t i = 0; i < handles.size() && i < names.size(); ++i) {
-    if (names[i].empty()) continue;
-    size_t id = size_t(handles[i].id);
-    if (trace_.names.size() <= id) trace_.names.resize(id + 1);
-    trace_.names[id] = names[i];
-  }
+  return resultOf(*step);
 }
 
 } // namespace bevel

@@ -1,10 +1,10 @@
 // The schedule: a tensor program (or a module of them) and the steps taken on it so far.
 //
 //     BEVEL_TRY(Schedule sch, Schedule::create(matmul));
-//     BEVEL_TRY(BlockRV block, sch.getSblock("C"));
-//     BEVEL_TRY(auto loops, sch.getLoops(block));
-//     BEVEL_TRY(auto tiles, sch.split(loops[1], {std::nullopt, 32}));
-//     BEVEL_CHECK(sch.vectorize(tiles[1]));
+//     BEVEL_TRY(BlockRV block, sch.run(GetSblock{"C"}));
+//     BEVEL_TRY(auto loops, sch.run(GetLoops{block}));
+//     BEVEL_TRY(auto tiles, sch.run(Split{loops[1], {std::nullopt, 32}}));
+//     BEVEL_CHECK(sch.run(Vectorize{tiles[1]}));
 //     sch.func();            the program now
 //     sch.trace().str();     what was done, as text
 //
@@ -13,6 +13,7 @@
 // thread safe; copies are independent.
 #pragma once
 
+#include "sched/step_of.h"
 #include "sched/trace.h"
 
 namespace bevel {
@@ -34,34 +35,45 @@ public:
   /// Program and trace as text.
   std::string show() const;
 
-  // The steps: one method each, from steps.def, with the arguments of the text in order.
-#define STEP(Struct, method, Results, ...) Result<Results> method(__VA_ARGS__);
-#include "sched/steps/steps.def"
-#undef STEP
-
-  /// Any step in generic form: arguments are taken from it, results (fresh handles) are returned.
-  Result<StepValue> run(const StepRef& step);
-  /// By name: positional and named arguments, as other languages call it.
-  Result<StepValue> call(std::string_view step, const std::vector<StepValue>& args,
-                         const std::vector<std::pair<std::string, StepValue>>& named = {});
+  /// Takes a step, given as its struct (sched/steps/*.h), and gives its result.
+  template <class S> auto run(S step) {
+    auto node = make<StepOf<S>>(std::move(step));
+    Status done = execute(node);
+    if constexpr (requires { node->value.results; }) {
+      using R = decltype(node->value.results);
+      return done ? Result<R>(node->value.results) : Result<R>(fail(std::move(done.error())));
+    } else if constexpr (requires { node->value.result; }) {
+      using R = decltype(node->value.result);
+      return done ? Result<R>(node->value.result) : Result<R>(fail(std::move(done.error())));
+    } else {
+      return done;
+    }
+  }
+  /// By name: positional and named arguments, as other languages call it; null is None. The result is a handle, a
+  /// List of handles, or null.
+  Result<NodeRef> call(std::string_view step, const std::vector<NodeRef>& args,
+                       const std::vector<std::pair<std::string, NodeRef>>& named = {});
+  /// Takes the step of a trace again. `handles`: those of the trace that were replayed before, and what they are
+  /// here; this step's are added.
+  Status replay(const StepNode& step, VarMap& handles);
+  /// Runs a fresh step and records it. Its handles are named, as far as names are given.
+  Status execute(const Ref<StepNode>& step, std::vector<std::string> names = {});
 
   /// What a handle stands for now; fails (kIllegal) when it is gone.
   Result<BlockRealize> get(BlockRV block) const;
   Result<For> get(LoopRV loop) const;
   Result<int64_t> get(ExprRV value) const;
-  Result<int64_t> get(const IntArg& value) const; // None is an error
+  Result<int64_t> get(const IntArg& value) const; // None is an error, a number itself
   /// The block's name and the loop's variable, without looking whether they are still there. Fails for those of
   /// a function other than the one worked on.
   Result<std::string> nameOf(BlockRV block) const;
   Result<Var> varOf(LoopRV loop) const;
 
-  /// Name of a handle in printed text, as parsed; for Trace.
-  void setHandleNames(const std::vector<RV>& handles, const std::vector<std::string>& names);
   void seed(uint64_t value) { random_ = value; }
 
   // For steps (sched/steps/).
   BlockRV addBlock(std::string name);
-  std::vector<BlockRV> addBlocks(std::vector<std::string> names);
+  Array<BlockRV> addBlocks(const std::vector<std::string>& names);
   LoopRV addLoop(Var var);
   ExprRV addValue(int64_t value);
   /// Replaces the program of the function worked on.
@@ -74,23 +86,20 @@ public:
   uint64_t nextRandom();
   const std::string& funcName() const { return functions_[size_t(current_)].name; }
   Status workOnFunction(std::string_view name);
-  /// Used by step_impl.h: runs `body` with the function of the step's first handle as the one worked on, then
-  /// records the step.
-  Status execute(const Ref<StepNode>& step);
 
 private:
   struct Entry { // what a handle stands for
-    RVKind kind;
+    RV handle;
     int32_t func;
-    NodeRef node;      // StringImm of the block's name, or the loop's Var
-    int64_t value = 0; // of kExpr
+    NodeRef node;      // StringImm of the block's name, the loop's Var, or an IntImm
     bool gone = false; // the block was taken out: a new one of its name is another
   };
   struct Function {
     std::string name;
     PrimFunc func;
   };
-  Result<const Entry*> entry(RV rv) const;
+  Result<const Entry*> entry(const RV& handle) const;
+  Var add(RVKind kind, NodeRef node);
   Status focus(const StepNode& step);
   Status checkResult(const PrimFunc& before) const;
 
@@ -100,6 +109,7 @@ private:
   std::vector<Entry> entries_;
   Trace trace_;
   uint64_t random_ = 0;
+  std::vector<std::string> names_; // for the handles of the step under way
 };
 
 } // namespace bevel

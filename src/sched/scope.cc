@@ -21,6 +21,10 @@ Result<Path> locate(const Schedule& sch, BlockRV block) {
   return path;
 }
 
+Result<Path> locate(const Schedule& sch, const RV& handle) {
+  return kindOf(*handle) == RVKind::kLoop ? locate(sch, LoopRV(handle)) : locate(sch, BlockRV(handle));
+}
+
 Result<BlockRealize> scopeOf(const Path& path) {
   int i = path.scope();
   if (i < 0) return illegal("the root block itself cannot be scheduled");
@@ -73,18 +77,21 @@ Result<BlockSite> siteOf(const Schedule& sch, BlockRV block) {
 }
 
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {
-  if (!arg.name.empty()) {
+  if (const auto* name = arg.as<StringImmNode>()) {
     for (const auto* list : {&block.writes, &block.reads})
       for (const BufferRegion& r : *list)
-        if (r->buffer->name == arg.name) return r->buffer;
-    return fail(ErrorCode::kUsage, "block " + block.name + " accesses no buffer " + arg.name);
+        if (r->buffer->name == name->value) return r->buffer;
+    return fail(ErrorCode::kUsage, "block " + block.name + " accesses no buffer " + name->value);
   }
-  const Array<BufferRegion>& list = arg.write ? block.writes : block.reads;
-  if (arg.index < 0 || arg.index >= int64_t(list.size()))
-    return fail(ErrorCode::kUsage, "block " + block.name + (arg.write ? " writes " : " reads ") +
+  const ListNode& pair = *arg.as<ListNode>();
+  bool write = pair.items[0].as<StringImmNode>()->value == "write";
+  int64_t index = pair.items[1].as<IntImmNode>()->value;
+  const Array<BufferRegion>& list = write ? block.writes : block.reads;
+  if (index < 0 || index >= int64_t(list.size()))
+    return fail(ErrorCode::kUsage, "block " + block.name + (write ? " writes " : " reads ") +
                                        std::to_string(list.size()) + " buffers; there is no number " +
-                                       std::to_string(arg.index));
-  return list[size_t(arg.index)]->buffer;
+                                       std::to_string(index));
+  return list[size_t(index)]->buffer;
 }
 
 bool isParameter(const PrimFunc& f, const Buffer& buffer) {

@@ -5,28 +5,31 @@
 //     v4, v5 = sch.sample_perfect_tile(loop=l1, n=2, max_innermost_factor=64, decision=[4, 32])
 //     l6, l7 = sch.split(loop=l1, factors=[v4, v5])
 //
-// Arguments may be given by position or by name. Lines that start with '#', and the lines "from …", "import
-// …" and "def …(sch…):" of a Python file are skipped; indentation does not matter.
+// Arguments may be given by position or by name. See ir/script.h for what else a file may hold.
 #pragma once
 
-#include "sched/step.h"
+#include "ir/step.h"
+
+#include <optional>
+#include <string_view>
 
 namespace bevel {
 
+class Schedule;
+
 class Trace {
 public:
-  std::vector<StepRef> steps;
-  /// Names of handles by id, as a script spelled them; empty or missing: b0, l1, v2 by kind and id.
-  std::vector<std::string> names;
+  Array<Step> steps;
 
+  /// As one node of the IR: it prints, compares (up to the names of handles) and hashes as all IR does.
+  NodeRef node() const;
   /// One line a step. Reading it back gives an equal trace.
   std::string str() const;
   /// Fails (kInvalid) with the file, line and column of the fault.
   static Result<Trace> parse(std::string_view text, std::string file = "");
 
-  /// Runs the steps on a schedule. Handles are numbered anew; `names` are kept where the schedule has none.
-  /// Decisions are taken as recorded (a sampling step without one samples). On failure the schedule is as
-  /// before; the error names the step.
+  /// Runs the steps on a schedule. Handles are new ones, of the same names. Decisions are taken as recorded (a
+  /// sampling step without one samples). On failure the schedule is as before; the error names the step.
   Status applyTo(Schedule& schedule) const;
 
   /// The decision of step i as a list of integers; nothing when it has none.
@@ -39,7 +42,7 @@ public:
   Trace simplified() const;
 
   uint64_t hash() const;
-  friend bool operator==(const Trace& a, const Trace& b); // up to the names of handles
+  friend bool operator==(const Trace& a, const Trace& b);
 };
 
 /// Runs a script on a schedule line by line. Beyond what a trace's text allows, a list of results may be

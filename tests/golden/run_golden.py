@@ -15,7 +15,8 @@ $INPUT is the path of the first input, $DIR the folder with all inputs (calls ru
 what is compared, the paths are written back as these names. A printed module must be read back as the same text.
 `./dev golden --update [FILTER]` rewrites outputs and errors.
 
-The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md.
+The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md. Each
+step of steps.md is followed by its example, tests/golden/steps/STEP.txt.
 It also writes the table of line counts in docs/architecture.md.
 """
 
@@ -145,7 +146,20 @@ def test_golden(path):
 
 
 def page_text(page):
-    return subprocess.run([tool_path(), "docs", page], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([tool_path(), "docs", page], capture_output=True, text=True, check=True).stdout
+    if page != "steps":
+        return text
+    head, *entries = text.split("\n## ")
+    return "\n## ".join([head, *(entry + example(entry.split("\n")[0]) for entry in entries)])
+
+
+def example(step):
+    """The golden file of a step as the page shows it: program, script, and the program after it."""
+    sections = split((HERE / "steps" / f"{step}.txt").read_text())
+    program, script = [body for kind, _, body in sections if kind == "input"]
+    after = expected(sections)[0].split("\n\n", 1)[1]  # without the imports
+    shown = [("Before", program), ("Steps", script), ("After", after)]
+    return "".join(f"{title}:\n\n```python\n{code}\n```\n\n" for title, code in shown)
 
 
 @pytest.mark.parametrize("page", PAGES)

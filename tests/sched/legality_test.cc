@@ -1,7 +1,15 @@
 // Steps on odd sizes, and steps that must be refused: results before and after are compared bit by bit.
 #include "tests/sched/support.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/parallel.h"
+#include "sched/steps/unroll.h"
+#include "sched/steps/vectorize.h"
 
 namespace bevel::testing {
+
+using namespace steps;
 namespace {
 
 /// Runs a script on a program and compares; "" or what went wrong.
@@ -208,17 +216,17 @@ TEST(Legality, ReverseInlineOfAPart) {
 TEST(Refused, FailedStepLeavesTheScheduleUsable) {
   PrimFunc f = matmul(8, 8, 8);
   Schedule sch = scheduleOf(f);
-  auto b = *sch.getSblock("C");
-  auto l = *sch.getLoops(b);
-  EXPECT_FALSE(sch.parallel(l[2]).has_value());
+  auto b = *sch.run(GetSblock{"C"});
+  auto l = *sch.run(GetLoops{b});
+  EXPECT_FALSE(sch.run(Parallel{l[2]}).has_value());
   EXPECT_EQ(sch.func(), f);
   EXPECT_EQ(sch.trace().steps.size(), 2u);
-  ASSERT_OK(sch.parallel(l[0]));
+  ASSERT_OK(sch.run(Parallel{l[0]}));
   Schedule copy = sch;
-  ASSERT_OK(copy.vectorize(l[1]).has_value() ? Status() : Status(fail(ErrorCode::kInternal, "vectorize")));
+  ASSERT_OK(copy.run(Vectorize{l[1]}).has_value() ? Status() : Status(fail(ErrorCode::kInternal, "vectorize")));
   EXPECT_NE(copy.func(), sch.func());
-  ASSERT_TRUE(sch.fuse({l[1], l[2]}).has_value());
-  EXPECT_FALSE(sch.unroll(l[1]).has_value()); // the handle's loop is gone
+  ASSERT_TRUE(sch.run(Fuse{{l[1], l[2]}}).has_value());
+  EXPECT_FALSE(sch.run(Unroll{l[1]}).has_value()); // the handle's loop is gone
 }
 
 TEST(Layout, PackedWithTails) {

@@ -3,8 +3,30 @@
 
 #include "tests/dice.h"
 #include "tests/sched/support.h"
+#include "sched/steps/add_unit_loop.h"
+#include "sched/steps/cache_read.h"
+#include "sched/steps/cache_write.h"
+#include "sched/steps/compute_at.h"
+#include "sched/steps/compute_inline.h"
+#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/get_child_blocks.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/parallel.h"
+#include "sched/steps/reorder.h"
+#include "sched/steps/reverse_compute_at.h"
+#include "sched/steps/reverse_compute_inline.h"
+#include "sched/steps/rfactor.h"
+#include "sched/steps/split.h"
+#include "sched/steps/transform_block_layout.h"
+#include "sched/steps/transform_layout.h"
+#include "sched/steps/unroll.h"
+#include "sched/steps/vectorize.h"
 
 namespace bevel::testing {
+
+using namespace steps;
 
 /// One to four stages over a matrix of odd sizes: elementwise, broadcast, shifted, transposed, windows with
 /// padding, row sums, products.
@@ -75,37 +97,37 @@ public:
   RandomStep(Schedule& sch, Dice& dice) : sch_(sch), dice_(dice) {}
 
   Status take() {
-    BEVEL_TRY(BlockRV root, sch_.getSblock("root"));
-    BEVEL_TRY(auto blocks, sch_.getChildBlocks(root));
+    BEVEL_TRY(BlockRV root, sch_.run(GetSblock{"root"}));
+    BEVEL_TRY(auto blocks, sch_.run(GetChildBlocks{root}));
     BlockRV block = dice_.pick(blocks), other = dice_.pick(blocks);
-    BEVEL_TRY(auto loops, sch_.getLoops(block));
-    BEVEL_TRY(auto otherLoops, sch_.getLoops(other));
+    BEVEL_TRY(auto loops, sch_.run(GetLoops{block}));
+    BEVEL_TRY(auto otherLoops, sch_.run(GetLoops{other}));
     static const std::vector<std::string> kScopes = {"local", "global", "shared"};
     switch (dice_.upTo(19)) {
     case 0:
-      return asStatus(sch_.computeInline(block));
+      return asStatus(sch_.run(ComputeInline{block}));
     case 1:
-      return asStatus(sch_.reverseComputeInline(block));
+      return asStatus(sch_.run(ReverseComputeInline{block}));
     case 2:
     case 3:
       return otherLoops.empty() ? Status()
-                                : sch_.computeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
+                                : sch_.run(ComputeAt{block, dice_.pick(otherLoops), dice_.upTo(2) == 0});
     case 4:
     case 5:
       return otherLoops.empty() ? Status()
-                                : sch_.reverseComputeAt(block, dice_.pick(otherLoops), dice_.upTo(2) == 0);
+                                : sch_.run(ReverseComputeAt{block, dice_.pick(otherLoops), dice_.upTo(2) == 0});
     case 6:
-      return asStatus(sch_.cacheRead(block, dice_.upTo(2), dice_.pick(kScopes)));
+      return asStatus(sch_.run(CacheRead{block, dice_.upTo(2), dice_.pick(kScopes)}));
     case 7:
-      return asStatus(sch_.cacheWrite(block, 0, dice_.pick(kScopes)));
+      return asStatus(sch_.run(CacheWrite{block, 0, dice_.pick(kScopes)}));
     case 8:
-      return loops.empty() ? Status() : asStatus(sch_.decomposeReduction(block, dice_.pick(loops)));
+      return loops.empty() ? Status() : asStatus(sch_.run(DecomposeReduction{block, dice_.pick(loops)}));
     case 9:
-      return asStatus(sch_.transformLayout(block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()));
+      return asStatus(sch_.run(TransformLayout{block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()}));
     case 10:
-      return asStatus(sch_.transformBlockLayout(block, map()));
+      return asStatus(sch_.run(TransformBlockLayout{block, map()}));
     case 11:
-      return loops.empty() ? Status() : asStatus(sch_.rfactor(dice_.pick(loops), 0));
+      return loops.empty() ? Status() : asStatus(sch_.run(Rfactor{dice_.pick(loops), 0}));
     default:
       return loops.empty() ? Status() : loopStep(loops);
     }
@@ -122,22 +144,22 @@ private:
       int64_t f = 1 + dice_.upTo(5);
       Factors factors = {std::nullopt, f};
       if (dice_.upTo(3) == 0) factors = {f, std::nullopt, 2};
-      return asStatus(sch_.split(loop, factors, dice_.upTo(2) == 0));
+      return asStatus(sch_.run(Split{loop, factors, dice_.upTo(2) == 0}));
     }
     case 3:
-      return at + 1 < loops.size() ? asStatus(sch_.fuse({loop, loops[at + 1]}, dice_.upTo(2) == 0))
+      return at + 1 < loops.size() ? asStatus(sch_.run(Fuse{{loop, loops[at + 1]}, dice_.upTo(2) == 0}))
                                    : Status();
     case 4:
     case 5: {
       for (size_t i = loops.size(); i > 1; --i)
         std::swap(loops[i - 1], loops[size_t(dice_.upTo(int64_t(i)))]);
       loops.resize(size_t(1 + dice_.upTo(int64_t(loops.size()))));
-      return sch_.reorder(loops);
+      return sch_.run(Reorder{loops});
     }
     case 6:
-      return dice_.upTo(2) ? sch_.parallel(loop) : sch_.vectorize(loop);
+      return dice_.upTo(2) ? sch_.run(Parallel{loop}) : sch_.run(Vectorize{loop});
     default:
-      return dice_.upTo(2) ? sch_.unroll(loop) : asStatus(sch_.addUnitLoop(loop));
+      return dice_.upTo(2) ? sch_.run(Unroll{loop}) : asStatus(sch_.run(AddUnitLoop{loop}));
     }
   }
 

@@ -8,10 +8,17 @@
 // 2. It is split by a few vectors and vectorised; the tail is masked.
 // 3. The loops outside are fused for threads.
 #include "autosched/rules/rules.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/split.h"
+#include "sched/steps/vectorize.h"
 
 #include <algorithm>
 
 namespace bevel {
+
+using namespace steps;
 namespace {
 
 // Widest element that the block touches, in bits.
@@ -51,15 +58,15 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
       std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
   if (it == blocks.end() || it->reduces() || !it->simpleLoops || it->extents.empty()) return RuleResult{};
   const BlockInfo& b = *it;
-  BEVEL_TRY(BlockRV rv, sch.getSblock(name));
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(rv));
+  BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{rv}));
   size_t n = loops.size(), first = n - 1;
   while (first > 0 && contiguousPair(b, first - 1)) --first;
   bool vectors = vectorFriendly(b, n - 1);
   std::vector<LoopRV> outer(loops.begin(), loops.begin() + ptrdiff_t(first));
   LoopRV inner = loops[n - 1];
   if (first + 1 < n) {
-    BEVEL_TRY(inner, sch.fuse({loops.begin() + ptrdiff_t(first), loops.end()}));
+    BEVEL_TRY(inner, sch.run(Fuse{{loops.begin() + ptrdiff_t(first), loops.end()}}));
   }
   int64_t length = product(b, first, n);
   int64_t lanes = vectors ? lanesFor(b, length, target) : 1;
@@ -67,8 +74,8 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
       1) { // lengths that only the run knows: blocks with a vector loop of their own, which has one tail
     Factors factors{IntArg(), IntArg(lanes)};
     if (length < 0 && outer.empty()) factors = {IntArg(), IntArg(kBlockVectors), IntArg(lanes)};
-    BEVEL_TRY(std::vector<LoopRV> parts, sch.split(inner, factors));
-    BEVEL_CHECK(sch.vectorize(parts.back()));
+    BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{inner, factors}));
+    BEVEL_CHECK(sch.run(Vectorize{parts.back()}));
     inner = parts[0];
   }
   int64_t total = product(b, 0, n), shared = product(b, 0, first);

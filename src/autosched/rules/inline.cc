@@ -12,10 +12,14 @@
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
+#include "sched/steps/compute_inline.h"
+#include "sched/steps/get_sblock.h"
 
 #include <algorithm>
 
 namespace bevel {
+
+using namespace steps;
 namespace {
 
 bool isParam(const PrimFunc& f, const Buffer& b) {
@@ -120,8 +124,8 @@ Result<RuleResult> inlineRule(Schedule& sch) {
       }
       const std::string name = blocks[i].block->name;
       Schedule before = sch;
-      BEVEL_TRY(BlockRV rv, sch.getSblock(name));
-      if (!sch.computeInline(rv)) { // legality is the step's to decide
+      BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
+      if (!sch.run(ComputeInline{rv})) { // legality is the step's to decide
         sch = before;
         ++i;
         continue;

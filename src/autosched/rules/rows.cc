@@ -7,10 +7,20 @@
 // 2. Every other block moves into the row loop, last first.
 // 3. Loops along the row are split by vectors; a vectorised reduction keeps partial results in lanes.
 #include "autosched/rules/rules.h"
+#include "sched/steps/compute_at.h"
+#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/parallel.h"
+#include "sched/steps/split.h"
+#include "sched/steps/vectorize.h"
 
 #include <algorithm>
 
 namespace bevel {
+
+using namespace steps;
 namespace {
 
 // Axes that every reduction keeps, counted from the outermost.
@@ -24,8 +34,8 @@ size_t rowAxes(const std::vector<BlockInfo>& blocks) {
 // The innermost loop of a block within its row becomes vectors. A reduction whose combiner has no vector form
 // stays scalar.
 Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside, const Target& target) {
-  BEVEL_TRY(BlockRV rv, sch.getSblock(name));
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(rv));
+  BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{rv}));
   if (loops.size() <= outside) return {};
   BEVEL_TRY(For last, sch.get(loops.back()));
   auto extent = asConst(last->extent);
@@ -46,9 +56,9 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
   if (lanes <= 1) return {};
   Schedule before = sch;
   auto vectors = [&]() -> Status {
-    BEVEL_TRY(std::vector<LoopRV> parts, sch.split(loops.back(), {IntArg(), IntArg(lanes)}));
-    if (reduction) BEVEL_CHECK(sch.decomposeReduction(rv, parts[0]));
-    return sch.vectorize(parts[1]);
+    BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{loops.back(), {IntArg(), IntArg(lanes)}}));
+    if (reduction) BEVEL_CHECK(sch.run(DecomposeReduction{rv, parts[0]}));
+    return sch.run(Vectorize{parts[1]});
   };
   if (!vectors()) sch = before;
   return {};
@@ -63,27 +73,27 @@ Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Targe
   if (!any || !simple) return RuleResult{};
   size_t rows = rowAxes(blocks);
   const std::string last = blocks.back().block->name;
-  BEVEL_TRY(BlockRV out, sch.getSblock(last));
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
+  BEVEL_TRY(BlockRV out, sch.run(GetSblock{last}));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{out}));
   if (rows > loops.size()) return RuleResult{};
   std::string why = "one pass over rows of " + last;
   size_t outside = 0;
   if (rows > 0) {
     LoopRV row = loops[0];
     if (rows > 1) {
-      BEVEL_TRY(row, sch.fuse({loops.begin(), loops.begin() + ptrdiff_t(rows)}));
+      BEVEL_TRY(row, sch.run(Fuse{{loops.begin(), loops.begin() + ptrdiff_t(rows)}}));
     }
     outside = 1;
     for (size_t i = blocks.size() - 1; i-- > 0;) {
-      BEVEL_TRY(BlockRV b, sch.getSblock(blocks[i].block->name));
+      BEVEL_TRY(BlockRV b, sch.run(GetSblock{blocks[i].block->name}));
       Schedule before = sch;
-      if (!sch.computeAt(b, row, true)) {
+      if (!sch.run(ComputeAt{b, row, true})) {
         sch = before; // stays outside as a loop nest of its own
         continue;
       }
       why += ", " + blocks[i].block->name;
     }
-    BEVEL_CHECK(sch.parallel(row));
+    BEVEL_CHECK(sch.run(Parallel{row}));
   }
   for (const BlockInfo& b : blocks) BEVEL_CHECK(vectoriseAlongRow(sch, b.block->name, outside, target));
   return RuleResult{true, why};

@@ -16,10 +16,26 @@
 
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "sched/steps/annotate.h"
+#include "sched/steps/cache_read.h"
+#include "sched/steps/cache_write.h"
+#include "sched/steps/compute_at.h"
+#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/parallel.h"
+#include "sched/steps/reorder.h"
+#include "sched/steps/set_scope.h"
+#include "sched/steps/split.h"
+#include "sched/steps/transform_layout.h"
+#include "sched/steps/unroll.h"
+#include "sched/steps/vectorize.h"
 
 #include <algorithm>
 
 namespace bevel {
+
+using namespace steps;
 namespace {
 
 // How the axes and operands of a reduction map to a tile.
@@ -222,16 +238,16 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
 Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
                                          const TilePlan& plan) {
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
-  BEVEL_TRY(BlockRV user, constant ? sch.getSblock(r.reduction->outermost) : Result<BlockRV>(reduction));
+  BEVEL_TRY(BlockRV user, constant ? sch.run(GetSblock{r.reduction->outermost}) : Result<BlockRV>(reduction));
   BEVEL_TRY(BlockRealize realize, sch.get(user));
   auto dim = soleDim(*r.panel, r.column);
   auto index = readIndex(realize->block, r.panel->buffer);
   bool needed = constant || r.panel->strides[r.column] != 1;
   if (!r.scalar || !needed || !dim || !index) return std::optional<BlockRV>();
-  BEVEL_TRY(BlockRV copy, sch.cacheRead(user, *index, "global"));
+  BEVEL_TRY(BlockRV copy, sch.run(CacheRead{user, *index, "global"}));
   NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
-  BEVEL_CHECK(sch.transformLayout(copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)));
-  if (constant) BEVEL_CHECK(sch.annotate(copy, "preproc", 1));
+  BEVEL_CHECK(sch.run(TransformLayout{copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)}));
+  if (constant) BEVEL_CHECK(sch.run(Annotate{copy, "preproc", 1}));
   return std::optional<BlockRV>(copy);
 }
 
@@ -267,7 +283,7 @@ OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>&
 // initialised before.
 Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const TilePlan& plan,
                             size_t outside) {
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(block));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{block}));
   BEVEL_TRY(BlockRealize realize, sch.get(block));
   auto loopOf = [&](size_t axis) -> Result<std::optional<LoopRV>> {
     for (size_t i = outside; i < loops.size(); ++i) {
@@ -290,19 +306,19 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
   }
   BEVEL_TRY(auto column, loopOf(r.column));
   if (!column) return fail(ErrorCode::kIllegal, "the tile has no column loop");
-  BEVEL_TRY(std::vector<LoopRV> parts, sch.split(*column, {IntArg(), IntArg(plan.lanes)}, false));
+  BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{*column, {IntArg(), IntArg(plan.lanes)}, false}));
   order.insert(order.end(), parts.begin(), parts.end());
   unrolled.push_back(parts[0]);
-  BEVEL_CHECK(sch.reorder(order));
+  BEVEL_CHECK(sch.run(Reorder{order}));
   BlockRV init = block;
   if (reduceLoops > 0) {
-    BEVEL_TRY(init, sch.decomposeReduction(block, order[0]));
-    BEVEL_TRY(std::vector<LoopRV> initLoops, sch.getLoops(init));
-    BEVEL_CHECK(sch.vectorize(initLoops.back()));
-    for (size_t i = outside; i + 1 < initLoops.size(); ++i) BEVEL_CHECK(sch.unroll(initLoops[i]));
+    BEVEL_TRY(init, sch.run(DecomposeReduction{block, order[0]}));
+    BEVEL_TRY(std::vector<LoopRV> initLoops, sch.run(GetLoops{init}));
+    BEVEL_CHECK(sch.run(Vectorize{initLoops.back()}));
+    for (size_t i = outside; i + 1 < initLoops.size(); ++i) BEVEL_CHECK(sch.run(Unroll{initLoops[i]}));
   }
-  for (LoopRV l : unrolled) BEVEL_CHECK(sch.unroll(l));
-  return sch.vectorize(parts[1]);
+  for (LoopRV l : unrolled) BEVEL_CHECK(sch.run(Unroll{l}));
+  return sch.run(Vectorize{parts[1]});
 }
 
 // Threads share all these loops, or (where fusing them hides that iterations are independent) the first that
@@ -314,7 +330,7 @@ void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
   for (LoopRV l : loops) {
     auto loop = sch.get(l);
     if (loop && isConst((*loop)->extent, 1)) continue;
-    if (sch.parallel(l)) return;
+    if (sch.run(Parallel{l})) return;
     sch = before;
   }
 }
@@ -323,7 +339,7 @@ void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
 // dimension of the buffer: the dimensions that no axis moves are left over.
 Result<std::vector<LoopRV>> loopsOfAxes(Schedule& sch, BlockRV out, const Roles& r,
                                         std::vector<LoopRV>& left) {
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(out));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{out}));
   size_t axes = r.reduction->numSpatial();
   if (!r.consumer.empty() && loops.size() == axes) return loops;
   const Array<Expr>& indices = cast<StoreNode>(r.reduction->block->body)->indices;
@@ -345,19 +361,19 @@ Result<std::vector<LoopRV>> loopsOfAxes(Schedule& sch, BlockRV out, const Roles&
 }
 
 Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& target) {
-  BEVEL_TRY(BlockRV reduction, sch.getSblock(r.reduction->block->name));
+  BEVEL_TRY(BlockRV reduction, sch.run(GetSblock{r.reduction->block->name}));
   BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan));
   BlockRV out;
   if (r.consumer.empty()) {
-    BEVEL_TRY(out, sch.cacheWrite(reduction, 0, "register"));
+    BEVEL_TRY(out, sch.run(CacheWrite{reduction, 0, "register"}));
   } else {
-    BEVEL_TRY(out, sch.getSblock(r.consumer));
-    BEVEL_CHECK(sch.setScope(reduction, writeBuffer(0), "register"));
+    BEVEL_TRY(out, sch.run(GetSblock{r.consumer}));
+    BEVEL_CHECK(sch.run(SetScope{reduction, writeBuffer(0), "register"}));
   }
   std::vector<LoopRV> batch, rowLoops, inner; // batch: first those of one element
   BEVEL_TRY(std::vector<LoopRV> loops, loopsOfAxes(sch, out, r, batch));
   BEVEL_TRY(std::vector<LoopRV> columns,
-            sch.split(loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false));
+            sch.run(Split{loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false}));
   batch.insert(batch.end(), loops.begin() + ptrdiff_t(r.column) + 1, loops.end());
   size_t chunkLoops = 0;
   for (size_t k = 0; k < r.column; ++k) {
@@ -367,7 +383,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
     }
     Factors factors = {IntArg(), IntArg(plan.rows)};
     if (plan.chunkRows) factors = {IntArg(), IntArg(plan.chunkRows / plan.rows), IntArg(plan.rows)};
-    BEVEL_TRY(std::vector<LoopRV> rows, sch.split(loops[k], factors, false));
+    BEVEL_TRY(std::vector<LoopRV> rows, sch.run(Split{loops[k], factors, false}));
     rowLoops.insert(rowLoops.end(), rows.begin(), rows.end() - 1);
     if (plan.chunkRows) chunkLoops = rowLoops.size() - 1;
     inner.push_back(rows.back());
@@ -377,13 +393,13 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   OuterNest nest = outerNest(batch, rowLoops, chunkLoops, columns[0], r, target);
   std::vector<LoopRV> order = nest.order;
   order.insert(order.end(), inner.begin(), inner.end());
-  BEVEL_CHECK(sch.reorder(order));
+  BEVEL_CHECK(sch.run(Reorder{order}));
   LoopRV at = nest.order.back();
-  if (copy && !isConstantParam(sch.func(), r.panel->buffer)) BEVEL_CHECK(sch.computeAt(*copy, columns[0]));
-  BEVEL_CHECK(sch.computeAt(reduction, at));
+  if (copy && !isConstantParam(sch.func(), r.panel->buffer)) BEVEL_CHECK(sch.run(ComputeAt{*copy, columns[0]}));
+  BEVEL_CHECK(sch.run(ComputeAt{reduction, at}));
   BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
-  for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.unroll(inner[i]));
-  BEVEL_CHECK(sch.vectorize(inner.back()));
+  for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.run(Unroll{inner[i]}));
+  BEVEL_CHECK(sch.run(Vectorize{inner.back()}));
   parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)});
   return {};
 }

@@ -7,10 +7,18 @@
 // written is split by vectors, the axis along which most is read by as many elements: the square of both
 // stays in L1, where every line that is touched is used whole. 3. What is outside is shared by threads.
 #include "autosched/rules/rules.h"
+#include "sched/steps/fuse.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/reorder.h"
+#include "sched/steps/split.h"
+#include "sched/steps/vectorize.h"
 
 #include <algorithm>
 
 namespace bevel {
+
+using namespace steps;
 namespace {
 
 constexpr int64_t kSide = 16; // elements of a square: a line of 32 bit elements
@@ -39,8 +47,8 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const T
   size_t n = b.extents.size();
   auto read = readAxis(b, n - 1);
   if (!read || (b.extent(n - 1) >= 0 && b.extent(n - 1) < kSide / 2)) return RuleResult{};
-  BEVEL_TRY(BlockRV rv, sch.getSblock(name));
-  BEVEL_TRY(std::vector<LoopRV> loops, sch.getLoops(rv));
+  BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
+  BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{rv}));
   std::vector<LoopRV> outer;
   LoopRV reading;
   LoopRV writing;
@@ -49,7 +57,7 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const T
     while (end < n && contiguousPair(b, end - 1)) ++end;
     LoopRV group = loops[k];
     if (end > k + 1) {
-      BEVEL_TRY(group, sch.fuse({loops.begin() + ptrdiff_t(k), loops.begin() + ptrdiff_t(end)}));
+      BEVEL_TRY(group, sch.run(Fuse{{loops.begin() + ptrdiff_t(k), loops.begin() + ptrdiff_t(end)}}));
     }
     if (end == n)
       writing = group;
@@ -59,12 +67,12 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const T
       outer.push_back(group);
     k = end;
   }
-  BEVEL_TRY(std::vector<LoopRV> r, sch.split(reading, {IntArg(), IntArg(kSide)}));
-  BEVEL_TRY(std::vector<LoopRV> w, sch.split(writing, {IntArg(), IntArg(kSide)}));
+  BEVEL_TRY(std::vector<LoopRV> r, sch.run(Split{reading, {IntArg(), IntArg(kSide)}}));
+  BEVEL_TRY(std::vector<LoopRV> w, sch.run(Split{writing, {IntArg(), IntArg(kSide)}}));
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), {r[0], w[0], r[1], w[1]});
-  BEVEL_CHECK(sch.reorder(order));
-  BEVEL_CHECK(sch.vectorize(w[1]));
+  BEVEL_CHECK(sch.run(Reorder{order}));
+  BEVEL_CHECK(sch.run(Vectorize{w[1]}));
   outer.push_back(r[0]);
   BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + ": transposed by squares of " + std::to_string(kSide)};

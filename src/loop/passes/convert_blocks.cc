@@ -53,7 +53,7 @@ private:
     return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
       bool lacks = !n->origin && (n.is<StoreNode>() || n.is<EvaluateNode>() || n.is<ForNode>());
       if (!lacks) return n;
-      Ref<Node> copy(kindInfo(n->kind).clone(*n));
+      Ref<Node> copy(kindInfo(*n).clone(*n));
       copy->origin = origin;
       return copy;
     }));

@@ -1,3 +1,5 @@
+#include "sched/steps/bind.h"
+
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
@@ -5,34 +7,10 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Binds a loop to an axis of a GPU's threads: blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z.
 
-Legal where `parallel` is. A reduction loop is refused: use rfactor first.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, = sch.get_loops(block=b)
-sch.bind(loop=i, thread_axis="threadIdx.x")
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in T.thread_binding(8, thread="threadIdx.x"):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)"};
-
-struct Bind {
-  LoopRV loop;
-  std::string threadAxis;
-  STEP_FIELDS(Bind, IN(loop), IN(threadAxis))
-};
+Legal where `parallel` is. A reduction loop is refused: use rfactor first.)";
 
 static Result<Path> check(const Schedule& sch, const Bind& s) {
   static const char* const kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
@@ -55,9 +33,3 @@ static void apply(Schedule& sch, Bind& s, Path&& path) {
 STEP_INFO(Bind, "bind", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::bind(LoopRV loop, std::string threadAxis) {
-  return runStep(*this, steps::Bind{loop, std::move(threadAxis)});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/cache_read.h"
+
 #include "sched/cache.h"
 #include "sched/steps/step_impl.h"
 
@@ -5,45 +7,13 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Copies what consumers read of a buffer into a buffer of another storage scope, and lets them read the copy; gives the copying block.
 
 `read_buffer_index` chooses among the block's reads. `consumer_blocks` names the blocks that read the copy; without it, all readers
 in the scope. The copy is made right before the outermost loop that holds the first of them, but inside of every loop that also holds
 a writer of the buffer. Refused when the buffer is written after the copy, or by a consumer itself, or may be by effects that no
-declared region tells; and when a parallel loop around the copy would no longer be independent.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-a = sch.cache_read(block=b, read_buffer_index=0, storage_scope="shared")
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    A_shared = T.sblock_alloc_buffer((8,), scope="shared")
-    for ax0 in range(8):
-        with T.sblock("A_shared"):
-            v0 = T.axis.spatial(8, ax0)
-            A_shared[v0] = A[v0]
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A_shared[vi] + T.float32(1)
-)"};
-
-struct CacheRead {
-  BlockRV block;
-  int64_t readBufferIndex = 0;
-  std::string storageScope;
-  std::vector<BlockRV> consumerBlocks;
-  BlockRV result;
-  STEP_FIELDS(CacheRead, IN(block), IN(readBufferIndex), IN(storageScope), OPTION(consumerBlocks),
-              OUT(result))
-};
+declared region tells; and when a parallel loop around the copy would no longer be independent.)";
 
 /// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop
 /// that also holds a writer.
@@ -135,12 +105,3 @@ static void apply(Schedule& sch, CacheRead& s, CachePlan&& plan) {
 STEP_INFO(CacheRead, "cache_read", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<BlockRV> Schedule::cacheRead(BlockRV block, int64_t readBufferIndex, std::string storageScope,
-                                    std::vector<BlockRV> consumerBlocks) {
-  return runStep(
-      *this, steps::CacheRead{block, readBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}},
-      &steps::CacheRead::result);
-}
-} // namespace bevel

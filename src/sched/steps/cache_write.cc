@@ -1,3 +1,5 @@
+#include "sched/steps/cache_write.h"
+
 #include "ir/structural.h"
 #include "sched/cache.h"
 #include "sched/steps/step_impl.h"
@@ -6,45 +8,13 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Lets a block write into a buffer of another storage scope, from which a new block copies to the original; gives the copying block.
 
 The block must be the only writer of the buffer and write all values of its axes; no dimension may be written with holes. The copy
 stands after the outermost loop around the block, which must hold no effects that no declared region tells.
 `consumer_blocks` names blocks that read the cache instead of the original: they may read only what the block writes. Readers
-under the block's own loops must be among them.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-w = sch.cache_write(block=b, write_buffer_index=0, storage_scope="local")
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    B_local = T.sblock_alloc_buffer((8,), scope="local")
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B_local[vi] = A[vi] + T.float32(1)
-    for ax0 in range(8):
-        with T.sblock("B_local"):
-            v0 = T.axis.spatial(8, ax0)
-            B[v0] = B_local[v0]
-)"};
-
-struct CacheWrite {
-  BlockRV block;
-  int64_t writeBufferIndex = 0;
-  std::string storageScope;
-  std::vector<BlockRV> consumerBlocks;
-  BlockRV result;
-  STEP_FIELDS(CacheWrite, IN(block), IN(writeBufferIndex), IN(storageScope), OPTION(consumerBlocks),
-              OUT(result))
-};
+under the block's own loops must be among them.)";
 
 /// Whether the statement stores to the buffer whatever the data: the copy takes everything in the region.
 static bool surelyWrites(const Stmt& s, const Buffer& buffer) {
@@ -159,13 +129,3 @@ static void apply(Schedule& sch, CacheWrite& s, CachePlan&& plan) {
 STEP_INFO(CacheWrite, "cache_write", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<BlockRV> Schedule::cacheWrite(BlockRV block, int64_t writeBufferIndex, std::string storageScope,
-                                     std::vector<BlockRV> consumerBlocks) {
-  return runStep(
-      *this,
-      steps::CacheWrite{block, writeBufferIndex, std::move(storageScope), std::move(consumerBlocks), {}},
-      &steps::CacheWrite::result);
-}
-} // namespace bevel

@@ -1,9 +1,11 @@
+#include "sched/steps/compute_at.h"
+
 #include "sched/move.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Moves a producer under a loop of its consumers: each iteration computes what that iteration reads, no more and no less.
 
 The new loops run through exactly the region that the consumers under `loop` read; where that may leave the block's domain (tails), a
@@ -11,48 +13,7 @@ condition on initialisation and update keeps it inside. What several iterations 
 
 Refused unless the block is a whole block or reduction, its outputs are not parameters of the function, all their consumers are
 under `loop`, and what it reads still has the same values there. `index` is the place among the statements of the loop's body: -1
-the last possible (before the first consumer), -2 the first possible.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
-    B = T.sblock_alloc_buffer((100,))
-    for i in range(100):
-        with T.sblock("B"):
-            vi = T.axis.spatial(100, i)
-            B[vi] = A[vi] * T.float32(2)
-    for i in range(100):
-        with T.sblock("C"):
-            vi = T.axis.spatial(100, i)
-            C[vi] = B[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-c = sch.get_sblock(name="C")
-i, = sch.get_loops(block=c)
-i0, i1 = sch.split(loop=i, factors=[None, 32])
-sch.compute_at(block=b, loop=i0)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
-    B = T.sblock_alloc_buffer((100,))
-    for i_0 in range(4):
-        for ax0 in range(32):
-            with T.sblock("B"):
-                vi = T.axis.spatial(100, i_0 * 32 + ax0)
-                T.where(i_0 * 32 + ax0 < 100)
-                B[vi] = A[vi] * T.float32(2)
-        for i_1 in range(32):
-            with T.sblock("C"):
-                vi = T.axis.spatial(100, i_0 * 32 + i_1)
-                T.where(i_0 * 32 + i_1 < 100)
-                C[vi] = B[vi] + T.float32(1)
-)"};
-
-struct ComputeAt {
-  BlockRV block;
-  LoopRV loop;
-  bool preserveUnitLoops = false;
-  int64_t index = -1;
-  STEP_FIELDS(ComputeAt, IN(block), IN(loop), OPTION(preserveUnitLoops), OPTION(index))
-};
+the last possible (before the first consumer), -2 the first possible.)";
 
 static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
   Analyzer analyzer;
@@ -90,9 +51,3 @@ static void apply(Schedule& sch, ComputeAt&, MovePlan&& plan) {
 STEP_INFO(ComputeAt, "compute_at", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::computeAt(BlockRV block, LoopRV loop, bool preserveUnitLoops, int64_t index) {
-  return runStep(*this, steps::ComputeAt{block, loop, preserveUnitLoops, index});
-}
-} // namespace bevel

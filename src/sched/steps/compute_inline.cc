@@ -1,43 +1,18 @@
+#include "sched/steps/compute_inline.h"
+
 #include "ir/structural.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Puts the expression of a block in place of every read of its result, and removes the block and its buffer.
 
 The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes. It is
 then computed as often as it is read, except that an expression which reads one element several times computes it once: that is the caller's
 decision. Refused when what it reads may have changed where the consumers
-stand.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
-    B = T.sblock_alloc_buffer((8,))
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-    for i in range(8):
-        with T.sblock("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = B[vi] * T.float32(2)
-)",
-    R"(b = sch.get_sblock(name="B")
-sch.compute_inline(block=b)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = (A[vi] + T.float32(1)) * T.float32(2)
-)"};
-
-struct ComputeInline {
-  BlockRV block;
-  STEP_FIELDS(ComputeInline, IN(block))
-};
+stand.)";
 
 struct InlinePlan {
   Path path;
@@ -101,9 +76,3 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
 STEP_INFO(ComputeInline, "compute_inline", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::computeInline(BlockRV block) {
-  return runStep(*this, steps::ComputeInline{block});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/decompose_reduction.h"
+
 #include "ir/structural.h"
 #include "loop/dependence.h"
 #include "sched/dataflow.h"
@@ -7,43 +9,12 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Splits a reduction into a block that initialises and one that updates; gives the handle of the former.
 
 The initialisation, named `<block>_init`, is put before `loop`, which must be around the block and outside (or the outermost) of the loops
 over its reduction axes. It runs through the spatial axes' loops inside of `loop`, under the block's conditions at the first
-step of the reduction. The block itself is renamed `<block>_update`.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
-    for i, k in T.grid(8, 16):
-        with T.sblock("B"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                B[vi] = T.float32(0)
-            B[vi] = B[vi] + A[vi, vk]
-)",
-    R"(b = sch.get_sblock(name="B")
-i, k = sch.get_loops(block=b)
-init = sch.decompose_reduction(block=b, loop=k)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B_init"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = T.float32(0)
-        for k in range(16):
-            with T.sblock("B_update"):
-                vi, vk = T.axis.remap("SR", [i, k])
-                B[vi] = B[vi] + A[vi, vk]
-)"};
-
-struct DecomposeReduction {
-  BlockRV block;
-  LoopRV loop;
-  BlockRV result;
-  STEP_FIELDS(DecomposeReduction, IN(block), IN(loop), OUT(result))
-};
+step of the reduction. The block itself is renamed `<block>_update`.)";
 
 struct DecomposePlan {
   Path path;      // to the block
@@ -141,9 +112,3 @@ static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
 STEP_INFO(DecomposeReduction, "decompose_reduction", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<BlockRV> Schedule::decomposeReduction(BlockRV block, LoopRV loop) {
-  return runStep(*this, steps::DecomposeReduction{block, loop, {}}, &steps::DecomposeReduction::result);
-}
-} // namespace bevel

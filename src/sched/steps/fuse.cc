@@ -1,40 +1,16 @@
+#include "sched/steps/fuse.h"
+
 #include "ir/structural.h"
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Fuses nested loops, given outermost first, into one.
 
 Each loop must be the only thing in the body of the one before, and its extent must not depend on it. `i` and `j` become
-`i_j_fused // J` and `i_j_fused % J`.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
-    for i, j in T.grid(8, 4):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, j = sch.get_loops(block=b)
-f = sch.fuse(i, j)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
-    for i_j_fused in range(32):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i_j_fused // 4)
-            vj = T.axis.spatial(4, i_j_fused % 4)
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-)"};
-
-struct Fuse {
-  std::vector<LoopRV> loops;
-  bool preserveUnitIters = true;
-  LoopRV result;
-  STEP_FIELDS(Fuse, VARIADIC(loops), OPTION(preserveUnitIters), OUT(result))
-};
+`i_j_fused // J` and `i_j_fused % J`.)";
 
 struct FusePlan {
   Path path; // to the outermost
@@ -120,9 +96,3 @@ static void apply(Schedule& sch, Fuse& s, FusePlan&& plan) {
 STEP_INFO(Fuse, "fuse", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<LoopRV> Schedule::fuse(std::vector<LoopRV> loops, bool preserveUnitIters) {
-  return runStep(*this, steps::Fuse{std::move(loops), preserveUnitIters, {}}, &steps::Fuse::result);
-}
-} // namespace bevel

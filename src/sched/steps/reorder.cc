@@ -1,3 +1,5 @@
+#include "sched/steps/reorder.h"
+
 #include "ir/structural.h"
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
@@ -6,34 +8,11 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Puts nested loops into the given order, outermost first; loops between them that are not named stay where they are.
 
 The loops must form a chain in which each holds only the next. A loop that moves inside another must carry no dependence but a
-reduction, and no loop's range may depend on a loop that would be inside it.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
-    for i, j in T.grid(8, 4):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, j = sch.get_loops(block=b)
-sch.reorder(j, i)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")):
-    for j, i in T.grid(4, 8):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-)"};
-
-struct Reorder {
-  std::vector<LoopRV> orderedLoops;
-  STEP_FIELDS(Reorder, VARIADIC(orderedLoops))
-};
+reduction, and no loop's range may depend on a loop that would be inside it.)";
 
 struct ReorderPlan {
   Path path;                 // to the outermost loop of the chain
@@ -159,9 +138,3 @@ static void apply(Schedule& sch, Reorder&, ReorderPlan&& plan) {
 STEP_INFO(Reorder, "reorder", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::reorder(std::vector<LoopRV> orderedLoops) {
-  return runStep(*this, steps::Reorder{std::move(orderedLoops)});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/reverse_compute_at.h"
+
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/structural.h"
@@ -8,7 +10,7 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Moves a consumer under a loop of its producers: each iteration consumes what that iteration has produced.
 
 The new loops run through exactly the instances whose inputs the iteration writes; tails get a condition. Below a loop over a reduction
@@ -16,48 +18,7 @@ axis the consumer runs again whenever its input has been updated, so that its la
 
 Refused unless the block is a whole block or reduction whose inputs are all written under `loop` or before it; unless each dimension of
 such an input is either written whole in every iteration, or written in contiguous tiles and indexed by `axis + constant` or `constant - axis`; and unless
-nothing between the two places uses what it writes. `index` is the place in the loop's body: -1 the last possible, -2 the first.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
-    B = T.sblock_alloc_buffer((100,))
-    for i in range(100):
-        with T.sblock("B"):
-            vi = T.axis.spatial(100, i)
-            B[vi] = A[vi] * T.float32(2)
-    for i in range(100):
-        with T.sblock("C"):
-            vi = T.axis.spatial(100, i)
-            C[vi] = B[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-c = sch.get_sblock(name="C")
-i, = sch.get_loops(block=b)
-i0, i1 = sch.split(loop=i, factors=[None, 32])
-sch.reverse_compute_at(block=c, loop=i0)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), C: T.Buffer((100,), "float32")):
-    B = T.sblock_alloc_buffer((100,))
-    for i_0 in range(4):
-        for i_1 in range(32):
-            with T.sblock("B"):
-                vi = T.axis.spatial(100, i_0 * 32 + i_1)
-                T.where(i_0 * 32 + i_1 < 100)
-                B[vi] = A[vi] * T.float32(2)
-        for ax0 in range(32):
-            with T.sblock("C"):
-                vi = T.axis.spatial(100, i_0 * 32 + ax0)
-                T.where(i_0 * 32 + ax0 < 100)
-                C[vi] = B[vi] + T.float32(1)
-)"};
-
-struct ReverseComputeAt {
-  BlockRV block;
-  LoopRV loop;
-  bool preserveUnitLoops = false;
-  int64_t index = -1;
-  STEP_FIELDS(ReverseComputeAt, IN(block), IN(loop), OPTION(preserveUnitLoops), OPTION(index))
-};
+nothing between the two places uses what it writes. `index` is the place in the loop's body: -1 the last possible, -2 the first.)";
 
 /// What the checks share.
 struct Context {
@@ -283,9 +244,3 @@ static void apply(Schedule& sch, ReverseComputeAt&, MovePlan&& plan) {
 STEP_INFO(ReverseComputeAt, "reverse_compute_at", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::reverseComputeAt(BlockRV block, LoopRV loop, bool preserveUnitLoops, int64_t index) {
-  return runStep(*this, steps::ReverseComputeAt{block, loop, preserveUnitLoops, index});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/reverse_compute_inline.h"
+
 #include "ir/structural.h"
 #include "loop/regions.h"
 #include "sched/inline.h"
@@ -7,38 +9,11 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Puts a block into its only producer: what the producer would store goes through the block's expression and into its output.
 
 Both must be single stores, the producer not a reduction, and the block must read each element of the intermediate buffer at most
-once, at its axes. Where it reads only part of the buffer, the producer is kept to that part by a condition.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
-    B = T.sblock_alloc_buffer((8,))
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-    for i in range(8):
-        with T.sblock("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = B[vi] * T.float32(2)
-)",
-    R"(c = sch.get_sblock(name="C")
-sch.reverse_compute_inline(block=c)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = (A[vi] + T.float32(1)) * T.float32(2)
-)"};
-
-struct ReverseComputeInline {
-  BlockRV block;
-  STEP_FIELDS(ReverseComputeInline, IN(block))
-};
+once, at its axes. Where it reads only part of the buffer, the producer is kept to that part by a condition.)";
 
 struct ReverseInlinePlan {
   Path path;            // to the consumer
@@ -212,9 +187,3 @@ static void apply(Schedule& sch, ReverseComputeInline&, ReverseInlinePlan&& plan
 STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::reverseComputeInline(BlockRV block) {
-  return runStep(*this, steps::ReverseComputeInline{block});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/rfactor.h"
+
 #include "arith/analyzer.h"
 #include "ir/structural.h"
 #include "loop/reduction.h"
@@ -10,49 +12,12 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Makes one loop of a reduction independent: each of its iterations reduces into a place of its own, and a second block combines the places.
 
 The block must be a sum, product, minimum or maximum of one element, the loop must drive reduction axes only, and the loops must hold this
 block alone. The first block, named `<block>_rf`, reduces into a new buffer with the loop as dimension `factor_axis` (counted from the end when
-negative); its handle is given. The original block combines the places, over the original spatial loops and the loop.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
-    for i, k0, k1 in T.grid(8, 4, 4):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            vk = T.axis.reduce(16, k0 * 4 + k1)
-            with T.init():
-                B[vi] = T.float32(0)
-            B[vi] = B[vi] + A[vi, vk]
-)",
-    R"(b = sch.get_sblock(name="B")
-i, k0, k1 = sch.get_loops(block=b)
-rf = sch.rfactor(loop=k1, factor_axis=1)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
-    B_rf = T.sblock_alloc_buffer((8, 4))
-    for i, k0, k1 in T.grid(8, 4, 4):
-        with T.sblock("B_rf"):
-            vi, vk0, vk1 = T.axis.remap("SRS", [i, k0, k1])
-            with T.init():
-                B_rf[vi, vk1] = T.float32(0)
-            B_rf[vi, vk1] = B_rf[vi, vk1] + A[vi, vk0 * 4 + vk1]
-    for i, k1 in T.grid(8, 4):
-        with T.sblock("B"):
-            vi, vk1 = T.axis.remap("SR", [i, k1])
-            with T.init():
-                B[vi] = T.float32(0)
-            B[vi] = B[vi] + B_rf[vi, vk1]
-)"};
-
-struct Rfactor {
-  LoopRV loop;
-  int64_t factorAxis = 0;
-  BlockRV result;
-  STEP_FIELDS(Rfactor, IN(loop), IN(factorAxis), OUT(result))
-};
+negative); its handle is given. The original block combines the places, over the original spatial loops and the loop.)";
 
 struct RfactorPlan {
   Path nest; // to the outermost loop
@@ -281,9 +246,3 @@ static void apply(Schedule& sch, Rfactor& s, RfactorPlan&& plan) {
 STEP_INFO(Rfactor, "rfactor", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<BlockRV> Schedule::rfactor(LoopRV loop, int64_t factorAxis) {
-  return runStep(*this, steps::Rfactor{loop, factorAxis, {}}, &steps::Rfactor::result);
-}
-} // namespace bevel

@@ -1,41 +1,14 @@
+#include "sched/steps/sample_perfect_tile.h"
+
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Samples `n` factors whose product is the extent of a loop, the innermost at most `max_innermost_factor`.
 
 The extent must be a constant. Every prime factor of it goes to a random place. The decision is the list of factors; given, it is taken as
-it is, if it is valid.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-    for i in range(64):
-        with T.sblock("B"):
-            vi = T.axis.spatial(64, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, = sch.get_loops(block=b)
-x, y = sch.sample_perfect_tile(loop=i, n=2, max_innermost_factor=16, decision=[8, 8])
-i0, i1 = sch.split(loop=i, factors=[x, y])
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-    for i_0, i_1 in T.grid(8, 8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(64, i_0 * 8 + i_1)
-            B[vi] = A[vi] + T.float32(1)
-)"};
-
-struct SamplePerfectTile {
-  LoopRV loop;
-  int64_t n = 1;
-  int64_t maxInnermostFactor = 16;
-  std::optional<std::vector<int64_t>> decision;
-  std::vector<ExprRV> results;
-  STEP_FIELDS(SamplePerfectTile, IN(loop), IN(n), OPTION(maxInnermostFactor), DECISION(decision),
-              OUT(results))
-};
+it is, if it is valid.)";
 
 static Result<int64_t> check(const Schedule& sch, const SamplePerfectTile& s) {
   BEVEL_TRY(Path path, locate(sch, s.loop));
@@ -44,15 +17,15 @@ static Result<int64_t> check(const Schedule& sch, const SamplePerfectTile& s) {
     return illegal("the extent of " + quoted(loopAt(path)) + " is not a positive constant");
   if (s.n < 1 || s.n > 16) return fail(ErrorCode::kUsage, "n must be from 1 to 16");
   if (s.maxInnermostFactor < 1) return fail(ErrorCode::kUsage, "max_innermost_factor must be positive");
-  if (!s.decision) return *extent;
+  if (s.decision.empty()) return *extent;
   int64_t product = 1;
-  for (int64_t f : *s.decision)
+  for (int64_t f : s.decision)
     if (f <= 0 || __builtin_mul_overflow(product, f, &product))
       return illegal("the decision has a factor that is not positive, or overflows");
-  if (int64_t(s.decision->size()) != s.n || product != *extent)
+  if (int64_t(s.decision.size()) != s.n || product != *extent)
     return illegal("the decision does not give " + std::to_string(s.n) + " factors of " +
                    std::to_string(*extent));
-  if (s.n > 1 && s.decision->back() > s.maxInnermostFactor)
+  if (s.n > 1 && s.decision.back() > s.maxInnermostFactor)
     return illegal("the innermost factor of the decision is larger than max_innermost_factor");
   return *extent;
 }
@@ -72,18 +45,10 @@ static std::vector<int64_t> sampleTile(Schedule& sch, int64_t extent, size_t n, 
 }
 
 static void apply(Schedule& sch, SamplePerfectTile& s, int64_t&& extent) {
-  if (!s.decision) s.decision = sampleTile(sch, extent, size_t(s.n), s.maxInnermostFactor);
-  for (int64_t f : *s.decision) s.results.push_back(sch.addValue(f));
+  if (s.decision.empty()) s.decision = sampleTile(sch, extent, size_t(s.n), s.maxInnermostFactor);
+  for (int64_t f : s.decision) s.results.push_back(sch.addValue(f));
 }
 
 STEP_INFO(SamplePerfectTile, "sample_perfect_tile", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<std::vector<ExprRV>> Schedule::samplePerfectTile(LoopRV loop, int64_t n, int64_t maxInnermostFactor,
-                                                        std::optional<std::vector<int64_t>> decision) {
-  return runStep(*this, steps::SamplePerfectTile{loop, n, maxInnermostFactor, std::move(decision), {}},
-                 &steps::SamplePerfectTile::results);
-}
-} // namespace bevel

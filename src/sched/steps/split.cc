@@ -1,45 +1,18 @@
+#include "sched/steps/split.h"
+
 #include "ir/structural.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Splits a loop into nested loops; at most one factor is None and is inferred.
 
 The loop `i` is replaced by `i_0 * f1 * f2 + i_1 * f2 + i_2`. Where the product of the factors is not the extent, the blocks below run
 only where that is less than the extent. A product provably smaller than the extent is refused: iterations would be lost.
 
 `preserve_unit_iters=False` puts zero in place of loops of one iteration. `disable_predication=True` leaves out the condition,
-and is refused unless the factors divide the extent.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
-    for i in range(100):
-        with T.sblock("B"):
-            vi = T.axis.spatial(100, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, = sch.get_loops(block=b)
-i0, i1 = sch.split(loop=i, factors=[None, 32])
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
-    for i_0, i_1 in T.grid(4, 32):
-        with T.sblock("B"):
-            vi = T.axis.spatial(100, i_0 * 32 + i_1)
-            T.where(i_0 * 32 + i_1 < 100)
-            B[vi] = A[vi] + T.float32(1)
-)"};
-
-struct Split {
-  LoopRV loop;
-  Factors factors;
-  bool preserveUnitIters = true;
-  bool disablePredication = false;
-  std::vector<LoopRV> results;
-  STEP_FIELDS(Split, IN(loop), IN(factors), OPTION(preserveUnitIters), OPTION(disablePredication),
-              OUT(results))
-};
+and is refused unless the factors divide the extent.)";
 
 struct SplitPlan {
   Path path;
@@ -54,7 +27,7 @@ static Result<std::vector<int64_t>> knownFactors(const Schedule& sch, const Spli
   int inferred = 0;
   product = 1;
   for (const IntArg& f : s.factors) {
-    if (f.kind == IntArg::Kind::kNone) {
+    if (!f) {
       ++inferred;
       out.push_back(-1);
       continue;
@@ -140,11 +113,3 @@ static void apply(Schedule& sch, Split& s, SplitPlan&& plan) {
 STEP_INFO(Split, "split", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Result<std::vector<LoopRV>> Schedule::split(LoopRV loop, Factors factors, bool preserveUnitIters,
-                                            bool disablePredication) {
-  return runStep(*this, steps::Split{loop, std::move(factors), preserveUnitIters, disablePredication, {}},
-                 &steps::Split::results);
-}
-} // namespace bevel

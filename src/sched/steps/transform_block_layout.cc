@@ -1,3 +1,5 @@
+#include "sched/steps/transform_block_layout.h"
+
 #include "ir/structural.h"
 #include "loop/regions.h"
 #include "sched/dataflow.h"
@@ -8,34 +10,11 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Gives a block other axes: the map takes the old axes to the new ones. The loops around the block become one loop a new axis.
 
 The loops must be around this block alone, and the map one to one. A new axis is spatial or a reduction as the old axes in it are;
-mixing both is refused. Where the map's image has holes, a condition leaves them out.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((8, 12), "float32")):
-    for i, j in T.grid(8, 12):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-sch.transform_block_layout(block=b, index_map=lambda i, j: (i * 12 + j,))
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 12), "float32"), B: T.Buffer((8, 12), "float32")):
-    for ax0 in range(96):
-        with T.sblock("B"):
-            v0 = T.axis.spatial(96, ax0)
-            B[v0 // 12, v0 % 12] = A[v0 // 12, v0 % 12] + T.float32(1)
-)"};
-
-struct TransformBlockLayout {
-  BlockRV block;
-  IndexMap indexMap;
-  STEP_FIELDS(TransformBlockLayout, IN(block), IN(indexMap))
-};
+mixing both is refused. Where the map's image has holes, a condition leaves them out.)";
 
 struct BlockLayoutPlan {
   Path path; // to the outermost loop around the block, or the block
@@ -55,8 +34,8 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   const Block& block = site.block();
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
-  if (s.indexMap.initial.size() != block->iters.size())
-    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) + " axes, " +
+  if (s.indexMap->params.size() != block->iters.size())
+    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap->params.size()) + " axes, " +
                                        quoted(*block) + " has " + std::to_string(block->iters.size()));
   BlockLayoutPlan plan;
   BEVEL_TRY(plan.path, soleNest(site.path));
@@ -125,9 +104,3 @@ static void apply(Schedule& sch, TransformBlockLayout&, BlockLayoutPlan&& plan) 
 STEP_INFO(TransformBlockLayout, "transform_block_layout", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::transformBlockLayout(BlockRV block, IndexMap indexMap) {
-  return runStep(*this, steps::TransformBlockLayout{block, std::move(indexMap)});
-}
-} // namespace bevel

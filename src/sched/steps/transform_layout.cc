@@ -1,3 +1,5 @@
+#include "sched/steps/transform_layout.h"
+
 #include "ir/structural.h"
 #include "loop/passes/context.h"
 #include "loop/regions.h"
@@ -11,7 +13,7 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Stores an intermediate buffer in another layout: element `i, j` lies at the indices that the map gives.
 
 The map must be one to one over the buffer's shape. Where its image has holes (a dimension that its tile does not divide), they are
@@ -19,44 +21,7 @@ padding: nothing reads them, and they stay undefined unless `pad_value` is given
 new layout and stores the pad value in the holes; if that block is a reduction or does more than one store, a block `<buffer>_pad` fills
 them first.
 Parameters of the function keep their layout: pack them with cache_read or cache_write and transform the copy.
-`assume_injective_transform` changes nothing: what cannot be proved is refused.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 12), "float32"), C: T.Buffer((8, 12), "float32")):
-    B = T.sblock_alloc_buffer((8, 12))
-    for i, j in T.grid(8, 12):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] + T.float32(1)
-    for i, j in T.grid(8, 12):
-        with T.sblock("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = B[vi, vj] * T.float32(2)
-)",
-    R"(b = sch.get_sblock(name="B")
-sch.transform_layout(block=b, buffer=("write", 0), index_map=lambda i, j: (j // 4, i, j % 4))
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8, 12), "float32"), C: T.Buffer((8, 12), "float32")):
-    B = T.sblock_alloc_buffer((3, 8, 4))
-    for i, j in T.grid(8, 12):
-        with T.sblock("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vj // 4, vi, vj % 4] = A[vi, vj] + T.float32(1)
-    for i, j in T.grid(8, 12):
-        with T.sblock("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = B[vj // 4, vi, vj % 4] * T.float32(2)
-)"};
-
-struct TransformLayout {
-  BlockRV block;
-  BufferArg buffer = writeBuffer(0);
-  IndexMap indexMap;
-  AnyArg padValue;
-  bool assumeInjectiveTransform = false;
-  STEP_FIELDS(TransformLayout, IN(block), IN(buffer), IN(indexMap), OPTION(padValue),
-              OPTION(assumeInjectiveTransform))
-};
+`assume_injective_transform` changes nothing: what cannot be proved is refused.)";
 
 struct LayoutPlan {
   Buffer buffer, changed;
@@ -88,8 +53,8 @@ static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
 
 /// The pad value as an element of the buffer, which must hold it.
 static Result<Expr> padConstant(const AnyArg& value, DType dtype) {
-  const auto* i = value.node.as<IntImmNode>();
-  const auto* f = value.node.as<FloatImmNode>();
+  const auto* i = value.as<IntImmNode>();
+  const auto* f = value.as<FloatImmNode>();
   if (!i && !f) return fail(ErrorCode::kUsage, "the pad value must be a number");
   double number = f ? f->value : double(i->value);
   Expr made;
@@ -135,8 +100,8 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   if (!buffer->strides.empty() || buffer->elemOffset)
     return illegal("buffer " + buffer->name + " has strides or an offset");
-  if (s.indexMap.initial.size() != buffer->rank())
-    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap.initial.size()) +
+  if (s.indexMap->params.size() != buffer->rank())
+    return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap->params.size()) +
                                        " indices, buffer " + buffer->name + " has " +
                                        std::to_string(buffer->rank()) + " dimensions");
   BEVEL_CHECK(checkAccesses(sch.func(), buffer));
@@ -148,7 +113,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   auto changed = mutableCopy(buffer);
   changed->shape = shape;
   plan.changed = Buffer(changed);
-  if (!s.padValue.isNone()) {
+  if (s.padValue) {
     BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
     BEVEL_CHECK(planWriter(sch, path, plan));
   }
@@ -197,11 +162,3 @@ static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
 STEP_INFO(TransformLayout, "transform_layout", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::transformLayout(BlockRV block, BufferArg buffer, IndexMap indexMap, AnyArg padValue,
-                                 bool assumeInjectiveTransform) {
-  return runStep(*this, steps::TransformLayout{block, std::move(buffer), std::move(indexMap),
-                                               std::move(padValue), assumeInjectiveTransform});
-}
-} // namespace bevel

@@ -1,3 +1,5 @@
+#include "sched/steps/vectorize.h"
+
 #include "ir/structural.h"
 #include "loop/reduction.h"
 #include "sched/loop_kind.h"
@@ -5,35 +7,12 @@
 
 namespace bevel::steps {
 
-constexpr StepDoc kDoc = {
+constexpr const char* kDoc =
     R"(Runs the iterations of a loop as the lanes of vectors.
 
 The extent must be a constant. Refused like `parallel` where iterations depend on each other, except for sums, products, minima and
 maxima without init (decompose_reduction first): their lanes are combined at the end of each vector. Refused where the loop holds a loop whose
-range depends on it, or a while loop: the lanes would run different numbers of iterations.)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)",
-    R"(b = sch.get_sblock(name="B")
-i, = sch.get_loops(block=b)
-sch.vectorize(loop=i)
-)",
-    R"(@T.prim_func
-def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-    for i in T.vectorized(8):
-        with T.sblock("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = A[vi] + T.float32(1)
-)"};
-
-struct Vectorize {
-  LoopRV loop;
-  STEP_FIELDS(Vectorize, IN(loop))
-};
+range depends on it, or a while loop: the lanes would run different numbers of iterations.)";
 
 /// All lanes must run the same statements.
 static Status checkUniform(const For& loop) {
@@ -85,9 +64,3 @@ static void apply(Schedule& sch, Vectorize&, Path&& path) {
 STEP_INFO(Vectorize, "vectorize", kDoc)
 
 } // namespace bevel::steps
-
-namespace bevel {
-Status Schedule::vectorize(LoopRV loop) {
-  return runStep(*this, steps::Vectorize{loop});
-}
-} // namespace bevel

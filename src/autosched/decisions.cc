@@ -1,0 +1,63 @@
+#include "autosched/decisions.h"
+
+#include "ir/printer.h"
+#include "sched/steps/decide.h"
+
+#include <map>
+
+namespace bevel {
+
+namespace {
+
+const steps::Decide* decideStep(const Step& step) {
+  const auto* node = dynamic_cast<const StepOf<steps::Decide>*>(step.get());
+  return node ? &node->value : nullptr;
+}
+
+size_t position(const steps::Decide& d) {
+  return size_t(d.decision.as<IntImmNode>()->value);
+}
+
+} // namespace
+
+Answers recordedAnswers(const Array<Step>& trace) {
+  std::map<std::string, size_t> known;
+  for (const Step& step : trace)
+    if (const steps::Decide* d = decideStep(step)) known[d->name] = position(*d);
+  return [known](const Question& q) {
+    auto it = known.find(q.name);
+    return it == known.end() ? q.choice : it->second;
+  };
+}
+
+Result<Decision> record(Schedule& sch, const Question& q, size_t answer) {
+  BEVEL_TRY(Array<ExprRV> values, sch.run(steps::Decide{q.name, q.candidates, q.costs, int64_t(answer)}));
+  return Decision{answer, values};
+}
+
+Result<Decision> decide(Schedule& sch, const RuleContext& context, const Question& q) {
+  return record(sch, q, context.answers ? context.answers(q) : q.choice);
+}
+
+Error refusedAnswer(const Question& q, size_t answer, const Error& why) {
+  Error error = why;
+  error.message = "answer " + std::to_string(answer) + " to \"" + q.name + "\" is refused: " + why.message;
+  return error;
+}
+
+std::vector<DecisionReport> decisionsOf(const Array<Step>& trace) {
+  std::vector<DecisionReport> out;
+  for (const Step& step : trace) {
+    const steps::Decide* d = decideStep(step);
+    if (!d) continue;
+    DecisionReport report{d->name, {}, d->costs, position(*d)};
+    for (const AnyArg& c : d->candidates) {
+      const auto* name = c.as<StringImmNode>();
+      report.candidates.push_back(name ? name->value : print(c));
+    }
+    out.push_back(std::move(report));
+  }
+  return out;
+}
+
+} // namespace bevel

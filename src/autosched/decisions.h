@@ -1,0 +1,73 @@
+// What the rules ask: each choice that is not forced is a question with candidates, and the answer stands in the
+// trace as a `decide` step. The target model answers by default; a caller that searches answers otherwise and runs
+// the rules again. The trace is the record, the rules are the space.
+#pragma once
+
+#include "sched/schedule.h"
+#include "target/target.h"
+
+namespace bevel {
+
+struct Question {
+  std::string name;              // "register tile of C": unique in a program
+  std::vector<AnyArg> candidates; // integers, lists of integers, or names
+  std::vector<double> costs;     // the model's estimates, the least being best; empty: it has none
+  size_t choice = 0;             // the model's candidate, which can be carried out
+};
+
+/// Gives the position of a candidate. What cannot be carried out is refused with the reason.
+using Answers = std::function<size_t(const Question&)>;
+
+/// The answers that a trace records; the model's where it has none.
+Answers recordedAnswers(const Array<Step>& trace);
+
+/// What a rule is given beside the program.
+struct RuleContext {
+  const Target& target;
+  const Answers& answers; // empty: the model's choices
+};
+
+/// The chosen candidate, and its integers as the trace's handles.
+struct Decision {
+  size_t index = 0;
+  Array<ExprRV> values;
+};
+
+/// Asks and records.
+Result<Decision> decide(Schedule& sch, const RuleContext& context, const Question& q);
+/// Records an answer.
+Result<Decision> record(Schedule& sch, const Question& q, size_t answer);
+/// An answer that was not the model's and cannot be carried out.
+Error refusedAnswer(const Question& q, size_t answer, const Error& why);
+
+/// Asks where what the model chose is legal, and carries the answer out: `apply(schedule, decision)` gives a Status.
+/// Where it is not, nothing is asked and nothing is done: false.
+template <class Apply>
+Result<bool> decideWhereLegal(Schedule& sch, const RuleContext& context, const Question& q, Apply apply) {
+  Schedule modelled = sch;
+  BEVEL_TRY(Decision choice, record(modelled, q, q.choice));
+  if (!apply(modelled, choice)) return false;
+  size_t answer = context.answers ? context.answers(q) : q.choice;
+  if (answer == q.choice) {
+    sch = std::move(modelled);
+    return true;
+  }
+  BEVEL_TRY(Decision other, record(sch, q, answer));
+  if (Status done = apply(sch, other); !done) return fail(refusedAnswer(q, answer, done.error()));
+  return true;
+}
+/// "yes" or "no", the model saying yes wherever it is legal.
+inline Question yesNo(std::string name) {
+  return {std::move(name), {1, 0}, {}, 0};
+}
+
+/// What a trace decided, for people and JSON.
+struct DecisionReport {
+  std::string name;
+  std::vector<std::string> candidates;
+  std::vector<double> costs;
+  size_t decision = 0;
+};
+std::vector<DecisionReport> decisionsOf(const Array<Step>& trace);
+
+} // namespace bevel

@@ -1,0 +1,126 @@
+// Schedule scripts: lines, bindings, calls and index maps. The rest is the grammar of expressions.
+#include "ir/parser_impl.h"
+
+namespace bevel::detail {
+
+Status Parser::script(ScriptHandler handler) {
+  script_ = &handler;
+  bool ok = start();
+  while (ok && !atKind(TokenKind::kEnd)) {
+    bool skipped = atKind(TokenKind::kNewline) || atKind(TokenKind::kIndent) || atKind(TokenKind::kDedent);
+    if (skipped)
+      take();
+    else
+      ok = scriptLine();
+  }
+  if (ok) return {};
+  return fail(firstError());
+}
+
+/// `a, b = call`, `a = call` or `call`.
+bool Parser::scriptLine() {
+  if (at("from") || at("import") || at("def") || at("return")) {
+    while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) take();
+    return true;
+  }
+  std::vector<std::string> names;
+  size_t begin = pos_;
+  bool brackets = accept("(") || accept("["), isTuple = brackets;
+  auto namesFollow = [&] {
+    const Token& after = peek(1);
+    return atKind(TokenKind::kName) &&
+           (after.is(",") || after.is("=") || (brackets && (after.is(")") || after.is("]"))));
+  };
+  while (namesFollow()) {
+    names.emplace_back(take().text);
+    isTuple |= accept(",");
+  }
+  if (brackets && !accept(")")) accept("]");
+  if (names.empty() || !accept("=")) pos_ = begin, names.clear(), isTuple = false;
+  Token where = peek();
+  bool isCall = atKind(TokenKind::kName) && peek(1).is(".");
+  if (names.empty() && !isCall) return report(where, "expected a schedule step, got " + found(where));
+  if (isCall) scriptNames_ = names;
+  scriptList_ = !isCall || (!isTuple && !names.empty());
+  Value v = expr();
+  if (!v.ok()) return false;
+  if (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
+    return report(peek(), "expected the end of the line, got " + found(peek()));
+  return bindScript(names, isTuple, v, where);
+}
+
+bool Parser::bindScript(const std::vector<std::string>& names, bool isTuple, const Value& v,
+                        const Token& where) {
+  if (!names.empty() && !isTuple) return bind(names[0], v), true;
+  size_t n = v.isSequence() ? v.items.size() : 1;
+  if (!names.empty() && (!v.isSequence() || n != names.size()))
+    return report(where, std::to_string(names.size()) + " names for " + std::to_string(n) + " results");
+  for (size_t i = 0; i < names.size(); ++i) bind(names[i], v.items[i]);
+  return true;
+}
+
+Value Parser::scriptCall(Args& args) {
+  ScriptCall call{args.name.substr(4), {}, {}, std::move(scriptNames_), scriptList_};
+  auto node = [&](const Value& v, const Token& where, NodeRef& out) {
+    out = attrNode(v, where);
+    return out || v.tag == Value::kNone;
+  };
+  for (size_t i = 0; i < args.pos.size(); ++i)
+    if (!node(args.pos[i], args.posAt[i], call.args.emplace_back())) return Value();
+  for (size_t i = 0; i < args.kw.size(); ++i)
+    if (!node(args.kw[i].second, args.kwAt[i], call.named.emplace_back(args.kw[i].first, nullptr).second))
+      return Value();
+  Result<NodeRef> result = (*script_)(call);
+  if (result) return capturedValue(*result);
+  Value failure = failed(args.at, result.error().message);
+  Error& placed = errors_.back();
+  Error error = std::move(result.error());
+  if (error.span.line <= 0) error.file = placed.file, error.span = placed.span, error.source = placed.source;
+  placed = std::move(error);
+  return failure;
+}
+
+/// lambda i, j: (i // 4, j, i % 4)
+Value Parser::scriptLambda() {
+  Nested nested(*this);
+  if (!nested.ok) return Value();
+  take();
+  pushScope();
+  Array<Var> params;
+  while (!at(":")) {
+    Token name = peek();
+    if (!expectKind(TokenKind::kName, "a name")) return Value();
+    params.push_back(var(std::string(name.text)));
+    bind(std::string(name.text), Value::of(params.back()));
+    if (!accept(",")) break;
+  }
+  if (!expect(":")) return Value();
+  Token where = peek();
+  Value body = expr();
+  popScope();
+  if (!body.ok()) return Value();
+  Array<Expr> values;
+  std::vector<Value> items = body.isSequence() ? body.items : std::vector<Value>{body};
+  for (const Value& item : items) {
+    Expr e = toExpr(item, where, kInt64);
+    if (!e) return Value();
+    values.push_back(e);
+  }
+  return Value::of(make<const LambdaNode>(params, values));
+}
+
+/// `*list` in a script: its items.
+bool Parser::unpack(std::vector<Value>& items, std::vector<Token>* places) {
+  Token where = take();
+  if (!script_) return report(where, "'*' unpacking is not supported", "list the items");
+  Value v = expr();
+  if (!v.ok()) return false;
+  if (!v.isSequence()) return report(where, "only lists can be unpacked");
+  for (const Value& item : v.items) {
+    items.push_back(item);
+    if (places) places->push_back(where);
+  }
+  return true;
+}
+
+} // namespace bevel::detail

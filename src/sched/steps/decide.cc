@@ -1,0 +1,38 @@
+#include "sched/steps/decide.h"
+
+#include "sched/steps/step_impl.h"
+
+#include <algorithm>
+
+namespace bevel::steps {
+
+constexpr const char* kDoc =
+    R"(Takes one of several candidates of a question that a schedule rule asks; gives the integers of the candidate.
+
+A candidate is an integer, a list of integers, or a name. `costs` are the estimates of a model, the least being the best; they may be left out.
+The decision is the position of the chosen candidate; without one, it is the cheapest (the first, without costs). The default schedules
+record with this step what their rules decided, so that other answers can be tried.)";
+
+static Result<NoPlan> check(const Schedule&, const Decide& s) {
+  if (s.candidates.empty()) return fail(ErrorCode::kUsage, "there is no candidate");
+  if (!s.costs.empty() && s.costs.size() != s.candidates.size())
+    return fail(ErrorCode::kUsage, "candidates and costs must be equally many");
+  const auto* decision = s.decision.as<IntImmNode>();
+  if (s.decision && !decision) return fail(ErrorCode::kUsage, "the decision must be a number");
+  if (decision && (decision->value < 0 || decision->value >= int64_t(s.candidates.size())))
+    return illegal("the decision is not the position of a candidate");
+  return NoPlan{};
+}
+
+static void apply(Schedule& sch, Decide& s, NoPlan&&) {
+  if (!s.decision)
+    s.decision = s.costs.empty() ? 0 : std::ranges::min_element(s.costs) - s.costs.begin();
+  NodeRef chosen = s.candidates[size_t(s.decision.as<IntImmNode>()->value)];
+  const auto* several = chosen.as<ListNode>();
+  for (const NodeRef& item : several ? several->items : Array<NodeRef>{chosen})
+    if (const auto* i = item.as<IntImmNode>()) s.results.push_back(sch.addValue(i->value));
+}
+
+STEP_INFO(Decide, "decide", kDoc)
+
+} // namespace bevel::steps
