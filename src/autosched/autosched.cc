@@ -36,18 +36,60 @@ Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops) {
   return sch.run(Parallel{all});
 }
 
+std::vector<int64_t> laneCandidates(int64_t lanes, int64_t length) {
+  std::vector<int64_t> out = {1};
+  for (int64_t n : {lanes / 4, lanes / 2, lanes, 2 * lanes, 4 * lanes})
+    if (n > 1 && (n == lanes || length < 0 || n <= length)) out.push_back(n);
+  return out;
+}
+
+Question oneOf(std::string name, const std::vector<int64_t>& candidates, int64_t choice) {
+  Question q{std::move(name), {candidates.begin(), candidates.end()}, {}, 0};
+  q.choice = size_t(std::find(candidates.begin(), candidates.end(), choice) - candidates.begin());
+  return q;
+}
+
 namespace {
 
-// Runs a rule on a copy and keeps the copy when it applied.
-template <class Rule> bool attempt(Schedule& sch, DefaultSchedule& out, const char* name, Rule rule) {
-  Schedule copy = sch;
-  Result<RuleResult> result = rule(copy);
-  if (!result) {
-    out.why.push_back(std::string(name) + " rule refused: " + result.error().message);
-    return false;
+const Answers kModel; // none: the model's choices
+
+struct Rule {
+  const char* name;
+  std::function<Result<RuleResult>(Schedule&, const RuleContext&)> run;
+  bool allowed = true; // the model may take it
+};
+
+// Asks which rule schedules a part of the program, and runs it. The model takes the first allowed one that applies,
+// found on copies; where none of all does, nothing is asked. The last candidate is no rule. Gives whether one ran.
+Result<bool> runOneOf(Schedule& sch, DefaultSchedule& out, const RuleContext& context, const std::string& part,
+                      const std::vector<Rule>& rules) {
+  Question q{"rule of " + part, {}, {}, 0};
+  for (const Rule& rule : rules) q.candidates.emplace_back(rule.name);
+  q.candidates.emplace_back("none");
+  bool passedOver = false;
+  for (; q.choice < rules.size(); ++q.choice) {
+    if (!rules[q.choice].allowed) {
+      passedOver = true;
+      continue;
+    }
+    Schedule copy = sch;
+    BEVEL_CHECK(record(copy, q, q.choice));
+    auto result = rules[q.choice].run(copy, {context.target, kModel});
+    if (!result)
+      out.why.push_back(std::string(rules[q.choice].name) + " rule refused: " + result.error().message);
+    if (!result || !result->applied) continue;
+    if (context.answers) break;
+    sch = std::move(copy);
+    out.why.push_back(result->why);
+    return true;
   }
-  if (!result->applied) return false;
-  sch = copy;
+  if (q.choice == rules.size() && !passedOver) return false;
+  size_t answer = context.answers ? context.answers(q) : q.choice;
+  BEVEL_CHECK(record(sch, q, answer));
+  if (answer == rules.size()) return false;
+  auto result = rules[answer].run(sch, context);
+  if (result && !result->applied) result = fail(ErrorCode::kIllegal, "the rule does not fit");
+  if (!result) return fail(refusedAnswer(q, answer, result.error()));
   out.why.push_back(result->why);
   return true;
 }
@@ -62,7 +104,8 @@ struct ReductionRules {
   bool tile = true, rows = true;
 };
 
-DefaultSchedule scheduleBy(const PrimFunc& f, const Target& target, ReductionRules rules) {
+Result<DefaultSchedule> scheduleBy(const PrimFunc& f, const Target& target, ReductionRules allowed,
+                                   const Answers& answers) {
   DefaultSchedule out;
   out.function = f;
   auto created = Schedule::create(f);
@@ -71,20 +114,26 @@ DefaultSchedule scheduleBy(const PrimFunc& f, const Target& target, ReductionRul
     return out;
   }
   Schedule sch = std::move(*created);
-  attempt(sch, out, "inline", [&](Schedule& s) { return inlineRule(s); });
+  RuleContext context{target, answers};
+  BEVEL_TRY(RuleResult inlined, inlineRule(sch, context));
+  if (inlined.applied) out.why.push_back(inlined.why);
   std::vector<std::string> scopes, tiled;
   for (const BlockInfo& b : analyseBlocks(sch.func()))
     if (std::find(scopes.begin(), scopes.end(), b.scope) == scopes.end()) scopes.push_back(b.scope);
-  for (const std::string& scope : scopes)
-    if ((rules.tile && attempt(sch, out, "tile", [&](Schedule& s) { return tileRule(s, scope, target); })) ||
-        (rules.rows && attempt(sch, out, "rows", [&](Schedule& s) { return rowsRule(s, scope, target); })))
-      tiled.push_back(scope);
+  auto on = [](auto rule, const std::string& part) {
+    return [rule, part](Schedule& s, const RuleContext& c) { return rule(s, part, c); };
+  };
+  for (const std::string& scope : scopes) {
+    std::vector<Rule> rules = {{"tile", on(tileRule, scope), allowed.tile}, {"rows", on(rowsRule, scope), allowed.rows}};
+    BEVEL_TRY(bool done, runOneOf(sch, out, context, "reductions in " + scope, rules));
+    if (done) tiled.push_back(scope);
+  }
   for (const BlockInfo& b : analyseBlocks(sch.func())) {
     bool done = !b.simpleLoops && std::find(tiled.begin(), tiled.end(), b.scope) != tiled.end();
     if (done || b.reduces()) continue;
-    if (attempt(sch, out, "transpose", [&](Schedule& s) { return transposeRule(s, b.block->name, target); }))
-      continue;
-    attempt(sch, out, "elementwise", [&](Schedule& s) { return elementwiseRule(s, b.block->name, target); });
+    const std::string& name = b.block->name;
+    std::vector<Rule> rules = {{"transpose", on(transposeRule, name)}, {"elementwise", on(elementwiseRule, name)}};
+    BEVEL_CHECK(runOneOf(sch, out, context, name, rules));
   }
   auto named = mutableCopy(sch.func());
   named->attrs = withAttr(named->attrs, "tir.is_scheduled", intImm(1));
@@ -106,7 +155,7 @@ Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
   std::vector<std::string> failures;
   DefaultSchedule out;
   for (const ScheduleWay& way : ways) {
-    out = way.make(f, target);
+    BEVEL_TRY(out, way.make(f, target));
     auto lowered = lower(out.function, target);
     if (lowered || (failures.empty() && !lower(f, target))) break; // not the schedule's fault
     if (isStrict())
@@ -120,13 +169,21 @@ Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
   return out;
 }
 
-Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target) {
+Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target, const Answers& answers) {
   if (!isPlain(f)) return DefaultSchedule{f, {}, {}};
+  if (answers) {
+    BEVEL_TRY(DefaultSchedule made, scheduleBy(f, target, {}, answers));
+    if (auto lowered = lower(made.function, target); !lowered && lower(f, target))
+      return fail(std::move(lowered.error()).note("the schedule of these answers cannot be lowered"));
+    return made;
+  }
   auto by = [](ReductionRules rules) {
-    return [rules](const PrimFunc& g, const Target& t) { return scheduleBy(g, t, rules); };
+    return [rules](const PrimFunc& g, const Target& t) { return scheduleBy(g, t, rules, kModel); };
   };
   auto all = by({}), untiled = by({.tile = false}), unreduced = by({.tile = false, .rows = false});
-  auto plain = [](const PrimFunc& g, const Target&) { return DefaultSchedule{g, {}, {}}; };
+  auto plain = [](const PrimFunc& g, const Target&) -> Result<DefaultSchedule> {
+    return DefaultSchedule{g, {}, {}};
+  };
   return firstLowerable(f, target,
                         {{"all rules", all},
                          {"no register tile", untiled},

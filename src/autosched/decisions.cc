@@ -20,9 +20,9 @@ size_t position(const steps::Decide& d) {
 
 } // namespace
 
-Answers recordedAnswers(const Array<Step>& trace) {
+Answers recordedAnswers(const Trace& trace) {
   std::map<std::string, size_t> known;
-  for (const Step& step : trace)
+  for (const Step& step : trace.steps)
     if (const steps::Decide* d = decideStep(step)) known[d->name] = position(*d);
   return [known](const Question& q) {
     auto it = known.find(q.name);
@@ -45,9 +45,9 @@ Error refusedAnswer(const Question& q, size_t answer, const Error& why) {
   return error;
 }
 
-std::vector<DecisionReport> decisionsOf(const Array<Step>& trace) {
+std::vector<DecisionReport> decisionsOf(const Trace& trace) {
   std::vector<DecisionReport> out;
-  for (const Step& step : trace) {
+  for (const Step& step : trace.steps) {
     const steps::Decide* d = decideStep(step);
     if (!d) continue;
     DecisionReport report{d->name, {}, d->costs, position(*d)};

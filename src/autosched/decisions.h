@@ -3,23 +3,11 @@
 // the rules again. The trace is the record, the rules are the space.
 #pragma once
 
+#include "autosched/question.h"
 #include "sched/schedule.h"
 #include "target/target.h"
 
 namespace bevel {
-
-struct Question {
-  std::string name;              // "register tile of C": unique in a program
-  std::vector<AnyArg> candidates; // integers, lists of integers, or names
-  std::vector<double> costs;     // the model's estimates, the least being best; empty: it has none
-  size_t choice = 0;             // the model's candidate, which can be carried out
-};
-
-/// Gives the position of a candidate. What cannot be carried out is refused with the reason.
-using Answers = std::function<size_t(const Question&)>;
-
-/// The answers that a trace records; the model's where it has none.
-Answers recordedAnswers(const Array<Step>& trace);
 
 /// What a rule is given beside the program.
 struct RuleContext {
@@ -60,14 +48,5 @@ Result<bool> decideWhereLegal(Schedule& sch, const RuleContext& context, const Q
 inline Question yesNo(std::string name) {
   return {std::move(name), {1, 0}, {}, 0};
 }
-
-/// What a trace decided, for people and JSON.
-struct DecisionReport {
-  std::string name;
-  std::vector<std::string> candidates;
-  std::vector<double> costs;
-  size_t decision = 0;
-};
-std::vector<DecisionReport> decisionsOf(const Array<Step>& trace);
 
 } // namespace bevel

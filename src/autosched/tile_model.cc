@@ -29,37 +29,50 @@ double stepCycles(const TileProblem& p, int64_t rows, int64_t vectors, const Tar
 
 } // namespace
 
-TilePlan chooseTile(const TileProblem& p, const Target& target) {
+std::vector<TileCandidate> tileCandidates(const TileProblem& p, const Target& target) {
   int64_t lanes = std::max(1, target.vectorBits / p.elementBits);
   int64_t budget = target.numVectorRegs >= 32 ? 28 : 12;
   int64_t rows = p.rows > 0 ? p.rows : 128, columns = p.columns > 0 ? p.columns : 512;
-  TilePlan best;
-  double bestCycles = 0;
+  std::vector<TileCandidate> out;
   for (int64_t v = 1; v <= std::min<int64_t>(budget, ceilDiv(columns, lanes)); ++v)
     for (int64_t r = 1; r * v <= budget && r <= std::max<int64_t>(rows, 1); ++r) {
       if (r > 14 || v > 8) continue; // addresses of rows need registers as well
       // A panel operand and a broadcast live beside the accumulators.
       if (r * v + std::min<int64_t>(v, 3) + 1 > target.numVectorRegs) continue;
       double tiles = double(ceilDiv(rows, r)) * double(ceilDiv(columns, v * lanes));
-      double cycles = tiles * (stepCycles(p, r, v, target) + 0.02 * double(r + v)); // ties: fewer pointers
-      if (bestCycles == 0 || cycles < bestCycles * 0.999) {
-        bestCycles = cycles;
-        best.rows = r;
-        best.vectors = v;
-      }
+      out.push_back({r, v, tiles * (stepCycles(p, r, v, target) + 0.02 * double(r + v))}); // ties: fewer pointers
     }
-  best.lanes = lanes;
-  double ideal = double(rows) * double(columns) / double(lanes) / 2;
-  best.efficiency = bestCycles > 0 ? ideal / bestCycles : 0;
+  return out;
+}
+
+TilePlan planOf(const TileProblem& p, const Target& target, const TileCandidate& tile) {
+  int64_t rows = p.rows > 0 ? p.rows : 128, columns = p.columns > 0 ? p.columns : 512;
+  TilePlan plan;
+  plan.rows = tile.rows, plan.vectors = tile.vectors;
+  plan.lanes = std::max(1, target.vectorBits / p.elementBits);
+  double ideal = double(rows) * double(columns) / double(plan.lanes) / 2;
+  plan.efficiency = tile.cycles > 0 ? ideal / tile.cycles : 0;
   // Rows of a chunk stay in half of L2 while all panels pass; panels that fit L2 themselves need no such
   // care.
   int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
   if (p.rowBytes > 0 && rows * p.rowBytes > half) {
-    int64_t chunk = std::max<int64_t>(half / p.rowBytes / best.rows, 1) * best.rows;
+    int64_t chunk = std::max<int64_t>(half / p.rowBytes / plan.rows, 1) * plan.rows;
     int64_t chunks = ceilDiv(rows, chunk); // of even size
-    if (chunk < rows) best.chunkRows = ceilDiv(ceilDiv(rows, chunks), best.rows) * best.rows;
+    if (chunk < rows) plan.chunkRows = ceilDiv(ceilDiv(rows, chunks), plan.rows) * plan.rows;
   }
+  return plan;
+}
+
+size_t bestTile(const std::vector<TileCandidate>& candidates) {
+  size_t best = 0;
+  for (size_t i = 1; i < candidates.size(); ++i)
+    if (candidates[i].cycles < candidates[best].cycles * 0.999) best = i;
   return best;
+}
+
+TilePlan chooseTile(const TileProblem& p, const Target& target) {
+  std::vector<TileCandidate> candidates = tileCandidates(p, target);
+  return planOf(p, target, candidates.empty() ? TileCandidate() : candidates[bestTile(candidates)]);
 }
 
 } // namespace bevel

@@ -4,6 +4,7 @@
 #include "target/target.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace bevel {
 
@@ -31,5 +32,17 @@ struct TileProblem {
 /// cycle, and never less than the latency of a chain), loads (two a cycle), times the number of tiles that
 /// cover the problem.
 TilePlan chooseTile(const TileProblem& problem, const Target& target);
+
+/// A tile and its cycles.
+struct TileCandidate {
+  int64_t rows = 1, vectors = 1;
+  double cycles = 0;
+};
+/// The tiles that the registers allow, in the order of rows and vectors.
+std::vector<TileCandidate> tileCandidates(const TileProblem& problem, const Target& target);
+/// The position of the one with the least cycles (the first of those within a thousandth).
+size_t bestTile(const std::vector<TileCandidate>& candidates);
+/// The plan with a tile of one's own.
+TilePlan planOf(const TileProblem& problem, const Target& target, const TileCandidate& tile);
 
 } // namespace bevel

@@ -60,6 +60,14 @@ json layoutsOf(const LayoutReport& report) {
   return {{"choices", choices}, {"transposes", report.moves}};
 }
 
+json decisionsJson(const Trace& trace) {
+  json out = json::array();
+  for (const DecisionReport& d : decisionsOf(trace))
+    out.push_back(
+        {{"name", d.name}, {"candidates", d.candidates}, {"costs", d.costs}, {"decision", d.decision}});
+  return out;
+}
+
 std::string text(const json& d, const char* key) {
   return d[key].get<std::string>();
 }
@@ -82,6 +90,21 @@ void showLayouts(const json& layouts) {
     fmt::print("  transposes that are left in the graph: {}\n", layouts["transposes"].get<int64_t>());
 }
 
+// One line a decision: what was taken, and the alternatives with what the model thinks each costs.
+void showDecisions(const json& decisions) {
+  for (const json& d : decisions) {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < d["candidates"].size(); ++i) {
+      std::string cost = d["costs"].empty() ? "" : fmt::format(" ({} cycles)", d["costs"][i].get<double>());
+      all.push_back(d["candidates"][i].get<std::string>() + cost);
+    }
+    size_t taken = d["decision"].get<size_t>();
+    std::string chosen = std::move(all[taken]);
+    all.erase(all.begin() + ptrdiff_t(taken));
+    fmt::print("    - {}: {}; instead of {}\n", text(d, "name"), chosen, fmt::join(all, ", "));
+  }
+}
+
 void show(const json& d, bool traces) {
   fmt::print("kernels, and the nodes of the model that fused into each\n");
   if (d["calls"].empty()) fmt::print("  no graph function calls one\n");
@@ -94,6 +117,7 @@ void show(const json& d, bool traces) {
   for (const json& s : d["schedules"]) {
     fmt::print("  {}\n", text(s, "kernel"));
     for (const json& w : s["why"]) fmt::print("    {}\n", w.get<std::string>());
+    showDecisions(s["decisions"]);
     if (!traces) continue;
     std::string trace = text(s, "trace");
     for (size_t at = 0; at < trace.size();) {
@@ -126,8 +150,11 @@ Status run(const ExplainFlags& f) {
   json schedules = json::array();
   for (const ScheduleReport& s : compiled.schedules)
     if (compiled.module->find(s.name)) // not what ran while compiling, nor views
-      schedules.push_back(
-          {{"kernel", s.name}, {"why", s.why}, {"trace", s.trace.str()}, {"simpler", s.simpler}});
+      schedules.push_back({{"kernel", s.name},
+                           {"why", s.why},
+                           {"decisions", decisionsJson(s.trace)},
+                           {"trace", s.trace.str()},
+                           {"simpler", s.simpler}});
   out["schedules"] = schedules;
   out["arena"] = arenaOf(compiled.module);
   if (f.json)

@@ -52,7 +52,7 @@ int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
 
 } // namespace
 
-Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const Target& target) {
+Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const RuleContext& context) {
   std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
   auto it =
       std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
@@ -69,11 +69,13 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
     BEVEL_TRY(inner, sch.run(Fuse{{loops.begin() + ptrdiff_t(first), loops.end()}}));
   }
   int64_t length = product(b, first, n);
-  int64_t lanes = vectors ? lanesFor(b, length, target) : 1;
-  if (lanes >
-      1) { // lengths that only the run knows: blocks with a vector loop of their own, which has one tail
-    Factors factors{IntArg(), IntArg(lanes)};
-    if (length < 0 && outer.empty()) factors = {IntArg(), IntArg(kBlockVectors), IntArg(lanes)};
+  int64_t lanes = vectors ? lanesFor(b, length, context.target) : 1;
+  if (lanes > 1) {
+    std::vector<int64_t> widths = laneCandidates(lanes, length);
+    BEVEL_TRY(Decision width, decide(sch, context, oneOf("vector lanes of " + name, widths, lanes)));
+    // Lengths that only the run knows: blocks with a vector loop of their own, which has one tail.
+    Factors factors{IntArg(), width.values[0]};
+    if (length < 0 && outer.empty()) factors = {IntArg(), kBlockVectors, width.values[0]};
     BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{inner, factors}));
     BEVEL_CHECK(sch.run(Vectorize{parts.back()}));
     inner = parts[0];
@@ -81,8 +83,9 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
   int64_t total = product(b, 0, n), shared = product(b, 0, first);
   // An inner loop of its own needs no division to find its indices; few outer iterations need it for all threads.
   if (outer.empty() || (shared >= 0 && shared < kEnoughIterations)) outer.push_back(inner);
-  if (total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork)
-    BEVEL_CHECK(shareAmongThreads(sch, outer));
+  bool worthThreads = total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork;
+  BEVEL_TRY(Decision threads, decide(sch, context, oneOf("threads share " + name, {1, 0}, worthThreads)));
+  if (threads.index == 0) BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"
                                           : ": scalar loop (accesses are not contiguous)")};
 }

@@ -16,6 +16,7 @@
 #include "sched/steps/get_sblock.h"
 
 #include <algorithm>
+#include <set>
 
 namespace bevel {
 
@@ -112,21 +113,27 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
 
 } // namespace
 
-Result<RuleResult> inlineRule(Schedule& sch) {
+Result<RuleResult> inlineRule(Schedule& sch, const RuleContext& context) {
   RuleResult result;
   std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
+  std::set<std::string> kept; // asked for and not inlined
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = 0; i < blocks.size();) {
-      if (!inlinable(blocks[i], sch.func(), blocks)) {
-        ++i;
-        continue;
-      }
       const std::string name = blocks[i].block->name;
-      Schedule before = sch;
-      BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
-      if (!sch.run(ComputeInline{rv})) { // legality is the step's to decide
-        sch = before;
+      bool inlined = false;
+      auto apply = [&](Schedule& s, const Decision& d) -> Status {
+        inlined = d.index == 0;
+        if (!inlined) return {};
+        BEVEL_TRY(BlockRV rv, s.run(GetSblock{name}));
+        return s.run(ComputeInline{rv});
+      };
+      if (!kept.contains(name) && inlinable(blocks[i], sch.func(), blocks)) {
+        BEVEL_TRY(bool asked, decideWhereLegal(sch, context, yesNo("inline " + name), apply));
+        if (asked && !inlined) kept.insert(name);
+        inlined &= asked;
+      }
+      if (!inlined) {
         ++i;
         continue;
       }

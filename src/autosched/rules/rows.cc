@@ -33,7 +33,7 @@ size_t rowAxes(const std::vector<BlockInfo>& blocks) {
 
 // The innermost loop of a block within its row becomes vectors. A reduction whose combiner has no vector form
 // stays scalar.
-Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside, const Target& target) {
+Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside, const RuleContext& context) {
   BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
   BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{rv}));
   if (loops.size() <= outside) return {};
@@ -48,25 +48,26 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
       contiguous &= a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
   }
   if (!contiguous) return {};
-  int64_t lanes = target.lanes(kFloat32) * (reduction ? 4 : 1);
+  int64_t lanes = context.target.lanes(kFloat32) * (reduction ? 4 : 1);
   while (extent && lanes > *extent && lanes > 1) lanes /= 2;
   // The lanes of a reduction are joined once a vector: long ones where they leave no tail.
   for (int64_t wide = 4 * lanes; reduction && extent && wide > lanes; wide /= 2)
     if (*extent % wide == 0) lanes = wide;
   if (lanes <= 1) return {};
-  Schedule before = sch;
-  auto vectors = [&]() -> Status {
-    BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{loops.back(), {IntArg(), IntArg(lanes)}}));
-    if (reduction) BEVEL_CHECK(sch.run(DecomposeReduction{rv, parts[0]}));
-    return sch.run(Vectorize{parts[1]});
+  std::vector<int64_t> widths = laneCandidates(lanes, extent.value_or(-1));
+  auto vectors = [&](Schedule& s, const Decision& d) -> Status {
+    if (widths[d.index] == 1) return {};
+    BEVEL_TRY(std::vector<LoopRV> parts, s.run(Split{loops.back(), {IntArg(), d.values[0]}}));
+    if (reduction) BEVEL_CHECK(s.run(DecomposeReduction{rv, parts[0]}));
+    return s.run(Vectorize{parts[1]});
   };
-  if (!vectors()) sch = before;
+  BEVEL_CHECK(decideWhereLegal(sch, context, oneOf("vector lanes of " + name, widths, lanes), vectors));
   return {};
 }
 
 } // namespace
 
-Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Target& target) {
+Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const RuleContext& context) {
   std::vector<BlockInfo> blocks = blocksOf(sch, scope);
   bool any = false, simple = true;
   for (const BlockInfo& b : blocks) any |= b.reduces(), simple &= b.simpleLoops;
@@ -85,17 +86,21 @@ Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const Targe
     }
     outside = 1;
     for (size_t i = blocks.size() - 1; i-- > 0;) {
-      BEVEL_TRY(BlockRV b, sch.run(GetSblock{blocks[i].block->name}));
-      Schedule before = sch;
-      if (!sch.run(ComputeAt{b, row, true})) {
-        sch = before; // stays outside as a loop nest of its own
-        continue;
-      }
-      why += ", " + blocks[i].block->name;
+      const std::string& name = blocks[i].block->name;
+      bool moved = false; // otherwise it stays outside as a loop nest of its own
+      auto move = [&](Schedule& s, const Decision& d) -> Status {
+        moved = d.index == 0;
+        if (!moved) return {};
+        BEVEL_TRY(BlockRV b, s.run(GetSblock{name}));
+        return s.run(ComputeAt{b, row, true});
+      };
+      BEVEL_TRY(bool asked, decideWhereLegal(sch, context, yesNo("move " + name + " into rows of " + last), move));
+      if (asked && moved) why += ", " + name;
     }
-    BEVEL_CHECK(sch.run(Parallel{row}));
+    BEVEL_TRY(Decision threads, decide(sch, context, yesNo("threads share rows of " + last)));
+    if (threads.index == 0) BEVEL_CHECK(sch.run(Parallel{row}));
   }
-  for (const BlockInfo& b : blocks) BEVEL_CHECK(vectoriseAlongRow(sch, b.block->name, outside, target));
+  for (const BlockInfo& b : blocks) BEVEL_CHECK(vectoriseAlongRow(sch, b.block->name, outside, context));
   return RuleResult{true, why};
 }
 

@@ -32,6 +32,7 @@
 #include "sched/steps/vectorize.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace bevel {
 
@@ -236,14 +237,17 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
 // Copies the panel operand into panels. Returns the copying block; constant operands are packed ahead of
 // time, outside of all scopes.
 Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
-                                         const TilePlan& plan) {
+                                         const TilePlan& plan, const RuleContext& context) {
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
   BEVEL_TRY(BlockRV user, constant ? sch.run(GetSblock{r.reduction->outermost}) : Result<BlockRV>(reduction));
   BEVEL_TRY(BlockRealize realize, sch.get(user));
   auto dim = soleDim(*r.panel, r.column);
   auto index = readIndex(realize->block, r.panel->buffer);
-  bool needed = constant || r.panel->strides[r.column] != 1;
-  if (!r.scalar || !needed || !dim || !index) return std::optional<BlockRV>();
+  if (!r.scalar || !dim || !index) return std::optional<BlockRV>();
+  bool worth = constant || r.panel->strides[r.column] != 1;
+  Question pack = oneOf("pack panels of " + r.reduction->block->name, {1, 0}, worth);
+  BEVEL_TRY(Decision packed, decide(sch, context, pack));
+  if (packed.index == 1) return std::optional<BlockRV>();
   BEVEL_TRY(BlockRV copy, sch.run(CacheRead{user, *index, "global"}));
   NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
   BEVEL_CHECK(sch.run(TransformLayout{copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)}));
@@ -257,14 +261,17 @@ struct OuterNest {
   size_t parallelDepth = 1;  // how many of them may be one parallel loop
 };
 
+bool panelsFit(const Roles& r, const Target& target) {
+  int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
+  return bufferBytes(r.panel->buffer) <= half || !r.scalar;
+}
+
 // `chunkLoops`: how many of the row loops run over chunks, not inside one.
 OuterNest outerNest(const std::vector<LoopRV>& batch, const std::vector<LoopRV>& rowLoops, size_t chunkLoops,
-                    LoopRV panels, const Roles& r, const Target& target) {
+                    LoopRV panels, bool panelsInside) {
   OuterNest nest;
   nest.order = batch;
-  int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
-  bool panelsFit = bufferBytes(r.panel->buffer) <= half;
-  if (panelsFit || !r.scalar) { // all panels stay in L2: rows outside, panels inside
+  if (panelsInside) { // all panels stay in L2: rows outside, panels inside
     nest.order.insert(nest.order.end(), rowLoops.begin(), rowLoops.end());
     nest.order.push_back(panels);
     nest.parallelDepth = nest.order.size() - 1;
@@ -321,18 +328,28 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
   return sch.run(Vectorize{parts[1]});
 }
 
-// Threads share all these loops, or (where fusing them hides that iterations are independent) the first that
-// may be shared.
-void parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops) {
-  Schedule before = sch;
-  if (shareAmongThreads(sch, loops)) return;
-  sch = before;
-  for (LoopRV l : loops) {
-    auto loop = sch.get(l);
-    if (loop && isConst((*loop)->extent, 1)) continue;
-    if (sch.run(Parallel{l})) return;
-    sch = before;
+// Threads share all these loops, or (where fusing them hides that iterations are independent) one of them, the first
+// that may be shared. A candidate lists the loops by position; none: no threads.
+Status parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops, const Roles& r, const RuleContext& context) {
+  std::vector<std::vector<int64_t>> shares(1);
+  for (size_t i = 0; i < loops.size(); ++i) shares[0].push_back(int64_t(i));
+  for (size_t i = 0; i < loops.size() && loops.size() > 1; ++i) {
+    BEVEL_TRY(For loop, sch.get(loops[i]));
+    if (!isConst(loop->extent, 1)) shares.push_back({int64_t(i)});
   }
+  shares.emplace_back();
+  Question q{"threads share of " + r.reduction->block->name, {}, {}, 0};
+  for (const auto& share : shares) q.candidates.emplace_back(intList(share));
+  auto apply = [&](Schedule& s, const Decision& d) -> Status {
+    std::vector<LoopRV> chosen;
+    for (int64_t i : shares[d.index]) chosen.push_back(loops[size_t(i)]);
+    return chosen.empty() ? Status() : shareAmongThreads(s, chosen);
+  };
+  for (; q.choice < shares.size(); ++q.choice) {
+    BEVEL_TRY(bool done, decideWhereLegal(sch, context, q, apply));
+    if (done) break;
+  }
+  return {};
 }
 
 // The loops of the block that takes the result, in the order of the reduction's axes. A copy has a loop a
@@ -360,9 +377,16 @@ Result<std::vector<LoopRV>> loopsOfAxes(Schedule& sch, BlockRV out, const Roles&
   return of;
 }
 
-Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& target) {
+// The sizes of a tile as the trace's handles.
+struct TileSizes {
+  ExprRV rows, vectors;
+};
+
+Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const TileSizes& sizes,
+            const RuleContext& context) {
+  const std::string& name = r.reduction->block->name;
   BEVEL_TRY(BlockRV reduction, sch.run(GetSblock{r.reduction->block->name}));
-  BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan));
+  BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan, context));
   BlockRV out;
   if (r.consumer.empty()) {
     BEVEL_TRY(out, sch.run(CacheWrite{reduction, 0, "register"}));
@@ -373,7 +397,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
   std::vector<LoopRV> batch, rowLoops, inner; // batch: first those of one element
   BEVEL_TRY(std::vector<LoopRV> loops, loopsOfAxes(sch, out, r, batch));
   BEVEL_TRY(std::vector<LoopRV> columns,
-            sch.run(Split{loops[r.column], {IntArg(), IntArg(plan.vectors), IntArg(plan.lanes)}, false}));
+            sch.run(Split{loops[r.column], {IntArg(), sizes.vectors, plan.lanes}, false}));
   batch.insert(batch.end(), loops.begin() + ptrdiff_t(r.column) + 1, loops.end());
   size_t chunkLoops = 0;
   for (size_t k = 0; k < r.column; ++k) {
@@ -381,27 +405,34 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const Target& t
       (r.panel->strides[k] == 0 && r.scalar ? rowLoops : batch).push_back(loops[k]);
       continue;
     }
-    Factors factors = {IntArg(), IntArg(plan.rows)};
-    if (plan.chunkRows) factors = {IntArg(), IntArg(plan.chunkRows / plan.rows), IntArg(plan.rows)};
+    Factors factors = {IntArg(), sizes.rows};
+    bool chunks = false;
+    if (plan.chunkRows) { // zero: all rows are one chunk
+      int64_t tiles = plan.chunkRows / plan.rows;
+      BEVEL_TRY(Decision chunk, decide(sch, context, oneOf("row tiles of a chunk of " + name, {tiles, 2 * tiles, 0}, tiles)));
+      chunks = chunk.index < 2;
+      if (chunks) factors = {IntArg(), chunk.values[0], sizes.rows};
+    }
     BEVEL_TRY(std::vector<LoopRV> rows, sch.run(Split{loops[k], factors, false}));
     rowLoops.insert(rowLoops.end(), rows.begin(), rows.end() - 1);
-    if (plan.chunkRows) chunkLoops = rowLoops.size() - 1;
+    if (chunks) chunkLoops = rowLoops.size() - 1;
     inner.push_back(rows.back());
   }
   inner.push_back(columns[1]);
   inner.push_back(columns[2]);
-  OuterNest nest = outerNest(batch, rowLoops, chunkLoops, columns[0], r, target);
-  std::vector<LoopRV> order = nest.order;
-  order.insert(order.end(), inner.begin(), inner.end());
-  BEVEL_CHECK(sch.run(Reorder{order}));
+  Question order = oneOf("panels inside of rows of " + name, {1, 0}, panelsFit(r, context.target));
+  BEVEL_TRY(Decision inside, decide(sch, context, order));
+  OuterNest nest = outerNest(batch, rowLoops, chunkLoops, columns[0], inside.index == 0);
+  std::vector<LoopRV> all = nest.order;
+  all.insert(all.end(), inner.begin(), inner.end());
+  BEVEL_CHECK(sch.run(Reorder{all}));
   LoopRV at = nest.order.back();
   if (copy && !isConstantParam(sch.func(), r.panel->buffer)) BEVEL_CHECK(sch.run(ComputeAt{*copy, columns[0]}));
   BEVEL_CHECK(sch.run(ComputeAt{reduction, at}));
   BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
   for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.run(Unroll{inner[i]}));
   BEVEL_CHECK(sch.run(Vectorize{inner.back()}));
-  parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)});
-  return {};
+  return parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)}, r, context);
 }
 
 std::string describe(const std::string& name, const TilePlan& plan) {
@@ -414,7 +445,32 @@ std::string describe(const std::string& name, const TilePlan& plan) {
 
 } // namespace
 
-Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const Target& target) {
+namespace {
+
+constexpr size_t kTiles = 8; // that are worth asking for: those of least cycles
+
+// Asks for the tile of a reduction.
+Result<TilePlan> askTile(Schedule& sch, const Roles& r, const RuleContext& context, TileSizes& sizes) {
+  TileProblem problem = problemOf(r);
+  std::vector<TileCandidate> tiles = tileCandidates(problem, context.target);
+  if (tiles.empty()) tiles.emplace_back();
+  std::swap(tiles[0], tiles[bestTile(tiles)]); // the first stays the first
+  std::stable_sort(tiles.begin() + 1, tiles.end(),
+                   [](const TileCandidate& a, const TileCandidate& b) { return a.cycles < b.cycles; });
+  tiles.resize(std::min(tiles.size(), kTiles));
+  Question q{"register tile of " + r.reduction->block->name, {}, {}, 0};
+  for (const TileCandidate& t : tiles) {
+    q.candidates.emplace_back(intList({t.rows, t.vectors}));
+    q.costs.push_back(std::round(t.cycles));
+  }
+  BEVEL_TRY(Decision tile, decide(sch, context, q));
+  sizes = {tile.values[0], tile.values[1]};
+  return planOf(problem, context.target, tiles[tile.index]);
+}
+
+} // namespace
+
+Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const RuleContext& context) {
   RuleResult result;
   std::vector<std::string> reductions;
   bool contractions = true;
@@ -428,9 +484,9 @@ Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const Targe
     std::vector<BlockInfo> blocks = blocksOf(sch, scope);
     std::optional<Roles> roles = rolesOf(blocks, name);
     if (!roles) return RuleResult{};
-    TilePlan plan = chooseTile(problemOf(*roles), target);
-    if (!roles->row) plan.rows = 1;
-    BEVEL_CHECK(tile(sch, *roles, plan, target));
+    TileSizes sizes;
+    BEVEL_TRY(TilePlan plan, askTile(sch, *roles, context, sizes));
+    BEVEL_CHECK(tile(sch, *roles, plan, sizes, context));
     result.applied = true;
     result.why += (result.why.empty() ? "" : "; ") + describe(name, plan);
   }

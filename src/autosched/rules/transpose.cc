@@ -38,7 +38,7 @@ std::optional<size_t> readAxis(const BlockInfo& b, size_t written) {
 
 } // namespace
 
-Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const Target&) {
+Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const RuleContext& context) {
   std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
   auto it =
       std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
@@ -67,15 +67,17 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const T
       outer.push_back(group);
     k = end;
   }
-  BEVEL_TRY(std::vector<LoopRV> r, sch.run(Split{reading, {IntArg(), IntArg(kSide)}}));
-  BEVEL_TRY(std::vector<LoopRV> w, sch.run(Split{writing, {IntArg(), IntArg(kSide)}}));
+  BEVEL_TRY(Decision side, decide(sch, context, oneOf("square side of " + name, {kSide / 2, kSide, 2 * kSide}, kSide)));
+  BEVEL_TRY(std::vector<LoopRV> r, sch.run(Split{reading, {IntArg(), side.values[0]}}));
+  BEVEL_TRY(std::vector<LoopRV> w, sch.run(Split{writing, {IntArg(), side.values[0]}}));
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), {r[0], w[0], r[1], w[1]});
   BEVEL_CHECK(sch.run(Reorder{order}));
   BEVEL_CHECK(sch.run(Vectorize{w[1]}));
   outer.push_back(r[0]);
   BEVEL_CHECK(shareAmongThreads(sch, outer));
-  return RuleResult{true, name + ": transposed by squares of " + std::to_string(kSide)};
+  BEVEL_TRY(int64_t elements, sch.get(side.values[0]));
+  return RuleResult{true, name + ": transposed by squares of " + std::to_string(elements)};
 }
 
 } // namespace bevel
