@@ -132,7 +132,8 @@ Result<DefaultSchedule> scheduleBy(const PrimFunc& f, const Target& target, Redu
     bool done = !b.simpleLoops && std::find(tiled.begin(), tiled.end(), b.scope) != tiled.end();
     if (done || b.reduces()) continue;
     const std::string& name = b.block->name;
-    std::vector<Rule> rules = {{"transpose", on(transposeRule, name)}, {"elementwise", on(elementwiseRule, name)}};
+    std::vector<Rule> rules = {{"transpose", on(transposeRule, name)},
+                               {"elementwise", on(elementwiseRule, name)}};
     BEVEL_CHECK(runOneOf(sch, out, context, name, rules));
   }
   auto named = mutableCopy(sch.func());

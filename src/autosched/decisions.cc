@@ -53,7 +53,8 @@ std::vector<DecisionReport> decisionsOf(const Trace& trace) {
     DecisionReport report{d->name, {}, d->costs, position(*d)};
     for (const AnyArg& c : d->candidates) {
       const auto* name = c.as<StringImmNode>();
-      report.candidates.push_back(name ? name->value : print(c));
+      const auto* number = c.as<IntImmNode>();
+      report.candidates.push_back(name ? name->value : number ? std::to_string(number->value) : print(c));
     }
     out.push_back(std::move(report));
   }

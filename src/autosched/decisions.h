@@ -44,9 +44,9 @@ Result<bool> decideWhereLegal(Schedule& sch, const RuleContext& context, const Q
   if (Status done = apply(sch, other); !done) return fail(refusedAnswer(q, answer, done.error()));
   return true;
 }
-/// "yes" or "no", the model saying yes wherever it is legal.
-inline Question yesNo(std::string name) {
-  return {std::move(name), {1, 0}, {}, 0};
+/// Candidate 0 is "yes", 1 is "no".
+inline Question yesNo(std::string name, bool choice = true) {
+  return {std::move(name), {"yes", "no"}, {}, choice ? 0u : 1u};
 }
 
 } // namespace bevel

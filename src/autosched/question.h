@@ -9,10 +9,10 @@
 namespace bevel {
 
 struct Question {
-  std::string name;              // "register tile of C": unique in a program
+  std::string name;               // "register tile of C": unique in a program
   std::vector<AnyArg> candidates; // integers, lists of integers, or names
-  std::vector<double> costs;     // the model's estimates, the least being best; empty: it has none
-  size_t choice = 0;             // the model's candidate, which can be carried out
+  std::vector<double> costs;      // the model's estimates, the least being best; empty: it has none
+  size_t choice = 0;              // the model's candidate, which can be carried out
 };
 
 /// Gives the position of a candidate. What cannot be carried out is refused with the reason.

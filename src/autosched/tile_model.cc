@@ -40,7 +40,8 @@ std::vector<TileCandidate> tileCandidates(const TileProblem& p, const Target& ta
       // A panel operand and a broadcast live beside the accumulators.
       if (r * v + std::min<int64_t>(v, 3) + 1 > target.numVectorRegs) continue;
       double tiles = double(ceilDiv(rows, r)) * double(ceilDiv(columns, v * lanes));
-      out.push_back({r, v, tiles * (stepCycles(p, r, v, target) + 0.02 * double(r + v))}); // ties: fewer pointers
+      out.push_back(
+          {r, v, tiles * (stepCycles(p, r, v, target) + 0.02 * double(r + v))}); // ties: fewer pointers
     }
   return out;
 }

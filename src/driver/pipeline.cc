@@ -7,8 +7,8 @@
 #include "graph/passes/passes.h"
 #include "loop/bounds_verifier.h"
 #include "loop/lower.h"
-#include "select/passes.h"
 #include "sched/schedule.h"
+#include "select/passes.h"
 #include "select/split_preproc.h"
 
 namespace bevel {

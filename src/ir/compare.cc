@@ -85,7 +85,8 @@ public:
   bool equal(const NodeRef& a, const NodeRef& b) {
     if (!a || !b) return (!a && !b) || differs("", "one side is missing");
     if (a == b && renamed_ == 0 && !mapFree_) return true;
-    if (&kindInfo(*a) != &kindInfo(*b)) return differs("", std::string(a->kindName()) + " against " + b->kindName());
+    if (&kindInfo(*a) != &kindInfo(*b))
+      return differs("", std::string(a->kindName()) + " against " + b->kindName());
     if (isVariable(*a)) return useVariable(*a, *b);
     auto key = std::make_pair(a.get(), b.get());
     if (equalPairs_.count(key)) return true;

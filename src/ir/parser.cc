@@ -126,10 +126,10 @@ Error Parser::firstError() {
 }
 
 std::string Parser::found(const Token& t) {
-  return t.kind == TokenKind::kNewline                                 ? "the end of the line"
-         : t.kind == TokenKind::kEnd                                   ? "the end of the text"
+  return t.kind == TokenKind::kNewline                                  ? "the end of the line"
+         : t.kind == TokenKind::kEnd                                    ? "the end of the text"
          : t.kind == TokenKind::kIndent || t.kind == TokenKind::kDedent ? "other indentation"
-                                                                       : "'" + std::string(t.text) + "'";
+                                                                        : "'" + std::string(t.text) + "'";
 }
 
 bool Parser::expect(std::string_view text) {

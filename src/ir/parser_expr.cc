@@ -185,8 +185,7 @@ Value Parser::atom() {
     if (accept("True")) return Value::boolean(true);
     if (accept("False")) return Value::boolean(false);
     if (accept("None")) return Value::none();
-    if (at("lambda"))
-      return script_ ? scriptLambda() : failed(t, "a lambda has no meaning here");
+    if (at("lambda")) return script_ ? scriptLambda() : failed(t, "a lambda has no meaning here");
     return nameValue(take());
   case TokenKind::kOperator:
     if (accept("(")) return bracketed(")", Value::kTuple);
@@ -247,7 +246,7 @@ Value Parser::call(Value callee, const Token& start) {
   args.at = script_ ? previous() : where; // the step's name
   bool symbols = defineSymbols_;
   defineSymbols_ |=
-      callee.tag == Value::kPath && callee.text == "R.Callable"; // it binds dimensions of its own
+      callee.tag == Value::kPath && callee.text == "R.Callable";    // it binds dimensions of its own
   std::vector<std::string> names = std::exchange(scriptNames_, {}); // not for calls among the arguments
   bool asList = std::exchange(scriptList_, true);
   bool read = arguments(args).ok();

@@ -275,7 +275,8 @@ private:
   Value scriptCall(Args& args);
   Value scriptLambda();
   bool unpack(std::vector<Value>& items, std::vector<Token>* places); // `*list`
-  bool bindScript(const std::vector<std::string>& names, bool isTuple, const Value& value, const Token& where);
+  bool bindScript(const std::vector<std::string>& names, bool isTuple, const Value& value,
+                  const Token& where);
 
   std::string_view text_;
   const ParseOptions& options_;

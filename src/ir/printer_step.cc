@@ -36,7 +36,8 @@ void Printer::stepField(const StepNode& s, const StepField& f) {
     put("["), commaList(s.at<std::vector<int64_t>>(f.field), [&](int64_t v) { put(std::to_string(v)); });
     return put("]");
   case FieldType::kDoubles:
-    put("["), commaList(s.at<std::vector<double>>(f.field), [&](double v) { attrValue(constantFloat(DType::Float(64), v)); });
+    put("["), commaList(s.at<std::vector<double>>(f.field),
+                        [&](double v) { attrValue(constantFloat(DType::Float(64), v)); });
     return put("]");
   case FieldType::kInt:
     return put(std::to_string(s.at<int64_t>(f.field)));

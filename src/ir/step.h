@@ -39,9 +39,9 @@ struct StepField {
 
 /// What the IR knows of a kind of step.
 struct StepKind {
-  KindInfo node;                     // the name, the fields, the copy
-  std::vector<Field> fieldTable;     // what node.fields shows
-  std::vector<StepField> fields;     // the same, in order
+  KindInfo node;                                      // the name, the fields, the copy
+  std::vector<Field> fieldTable;                      // what node.fields shows
+  std::vector<StepField> fields;                      // the same, in order
   Ref<StepNode> (*create)(const StepKind&) = nullptr; // with defaults
   const StepField* result() const {
     return !fields.empty() && fields.back().role == StepRole::kOut ? &fields.back() : nullptr;

@@ -25,8 +25,9 @@ std::string signature(const StepInfo& step) {
 } // namespace
 
 std::string stepsMarkdown() {
-  std::string out = "# Schedule steps\n\nGenerated from `src/sched/steps/` and `tests/golden/steps/` by `./dev golden "
-                    "--update`. A schedule script, a trace and a tuning record are the same text: one step a line.\n\n";
+  std::string out =
+      "# Schedule steps\n\nGenerated from `src/sched/steps/` and `tests/golden/steps/` by `./dev golden "
+      "--update`. A schedule script, a trace and a tuning record are the same text: one step a line.\n\n";
   for (const StepInfo* step : allSteps()) {
     out += "## " + step->name() + "\n\n`" + signature(*step) + "`";
     for (const std::string& alias : step->aliases) out += " (also `" + alias + "`)";

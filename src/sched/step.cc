@@ -39,7 +39,8 @@ const StepInfo* findStep(std::string_view name) {
 }
 
 Status registerStep(const StepInfo& row) {
-  if (findStep(row.node.name)) return fail(ErrorCode::kUsage, "there is a schedule step " + row.name() + " already");
+  if (findStep(row.node.name))
+    return fail(ErrorCode::kUsage, "there is a schedule step " + row.name() + " already");
   table().push_back(&row);
   return {};
 }

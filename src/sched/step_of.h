@@ -46,8 +46,7 @@ template <class S, class T> StepField stepField(const char* member, T S::*, size
   auto set = [](StepNode& step, const Field& f, const NodeRef& v) { return setValue(step.at<T>(f), v); };
   return {field, snakeCase(member), role, std::is_same_v<T, BufferArg>, detail::handleName<T>(), set};
 }
-#define BEVEL_STEP_FIELD(f, role)                                                                            \
-  ::bevel::stepField(#f, &Self::f, offsetof(Self, f), ::bevel::StepRole::role)
+#define BEVEL_STEP_FIELD(f, role) ::bevel::stepField(#f, &Self::f, offsetof(Self, f), ::bevel::StepRole::role)
 #define IN(f) BEVEL_STEP_FIELD(f, kIn)
 #define VARIADIC(f) BEVEL_STEP_FIELD(f, kVariadic)
 #define OPTION(f) BEVEL_STEP_FIELD(f, kOption)

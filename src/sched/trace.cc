@@ -37,7 +37,8 @@ Status Trace::applyTo(Schedule& schedule) const {
     size_t index = size_t(&step - &steps[0]);
     std::string text = str(); // the names are those of the whole trace
     for (size_t line = 0; line < index; ++line) text.erase(0, text.find('\n') + 1);
-    done.error().notes.push_back("in step " + std::to_string(index + 1) + ": " + text.substr(0, text.find('\n')));
+    done.error().notes.push_back("in step " + std::to_string(index + 1) + ": " +
+                                 text.substr(0, text.find('\n')));
     schedule = std::move(before);
     return done;
   }

@@ -43,8 +43,7 @@ class BufferArg : public NodeRef {
 public:
   BufferArg() = default;
   BufferArg(std::string name) : NodeRef(str(std::move(name))) {}
-  BufferArg(bool write, int64_t index)
-      : NodeRef(list({str(write ? "write" : "read"), intImm(index)})) {}
+  BufferArg(bool write, int64_t index) : NodeRef(list({str(write ? "write" : "read"), intImm(index)})) {}
 };
 inline BufferArg readBuffer(int64_t index) {
   return {false, index};

@@ -94,7 +94,9 @@ struct Case {
   std::set<std::string> asked; // at least
 };
 const Case kCases[] = {
-    {"matmul", kMatmul, {"register tile of C", "pack panels of C", "panels inside of rows of C", "threads share of C"}},
+    {"matmul",
+     kMatmul,
+     {"register tile of C", "pack panels of C", "panels inside of rows of C", "threads share of C"}},
     {"conv", kConv, {"register tile of Y", "rule of reductions in root"}},
     {"depthwise", kDepthwise, {"register tile of Y"}},
     {"softmax", kSoftmax, {"move S into rows of B", "vector lanes of S", "threads share rows of B"}},

@@ -19,7 +19,7 @@ Trace shrink(const PrimFunc& f, const Sizes& sizes, Trace trace) {
     smaller = false;
     for (size_t i = trace.steps.size(); i-- > 0;) {
       Trace without = trace;
-      without.steps.erase(without.steps.begin() + ptrdiff_t(i));
+      without.steps.raw().erase(without.steps.raw().begin() + ptrdiff_t(i));
       if (failure(f, sizes, without).empty()) continue;
       trace = without;
       smaller = true;

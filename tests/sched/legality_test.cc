@@ -1,11 +1,11 @@
 // Steps on odd sizes, and steps that must be refused: results before and after are compared bit by bit.
-#include "tests/sched/support.h"
 #include "sched/steps/fuse.h"
 #include "sched/steps/get_loops.h"
 #include "sched/steps/get_sblock.h"
 #include "sched/steps/parallel.h"
 #include "sched/steps/unroll.h"
 #include "sched/steps/vectorize.h"
+#include "tests/sched/support.h"
 
 namespace bevel::testing {
 
@@ -223,7 +223,8 @@ TEST(Refused, FailedStepLeavesTheScheduleUsable) {
   EXPECT_EQ(sch.trace().steps.size(), 2u);
   ASSERT_OK(sch.run(Parallel{l[0]}));
   Schedule copy = sch;
-  ASSERT_OK(copy.run(Vectorize{l[1]}).has_value() ? Status() : Status(fail(ErrorCode::kInternal, "vectorize")));
+  ASSERT_OK(copy.run(Vectorize{l[1]}).has_value() ? Status()
+                                                  : Status(fail(ErrorCode::kInternal, "vectorize")));
   EXPECT_NE(copy.func(), sch.func());
   ASSERT_TRUE(sch.run(Fuse{{l[1], l[2]}}).has_value());
   EXPECT_FALSE(sch.run(Unroll{l[1]}).has_value()); // the handle's loop is gone

@@ -1,8 +1,6 @@
 // Random small tensor programs and random schedule steps, for the fuzzer.
 #pragma once
 
-#include "tests/dice.h"
-#include "tests/sched/support.h"
 #include "sched/steps/add_unit_loop.h"
 #include "sched/steps/cache_read.h"
 #include "sched/steps/cache_write.h"
@@ -23,6 +21,8 @@
 #include "sched/steps/transform_layout.h"
 #include "sched/steps/unroll.h"
 #include "sched/steps/vectorize.h"
+#include "tests/dice.h"
+#include "tests/sched/support.h"
 
 namespace bevel::testing {
 
@@ -98,10 +98,10 @@ public:
 
   Status take() {
     BEVEL_TRY(BlockRV root, sch_.run(GetSblock{"root"}));
-    BEVEL_TRY(auto blocks, sch_.run(GetChildBlocks{root}));
+    BEVEL_TRY(std::vector<BlockRV> blocks, sch_.run(GetChildBlocks{root}));
     BlockRV block = dice_.pick(blocks), other = dice_.pick(blocks);
-    BEVEL_TRY(auto loops, sch_.run(GetLoops{block}));
-    BEVEL_TRY(auto otherLoops, sch_.run(GetLoops{other}));
+    BEVEL_TRY(std::vector<LoopRV> loops, sch_.run(GetLoops{block}));
+    BEVEL_TRY(std::vector<LoopRV> otherLoops, sch_.run(GetLoops{other}));
     static const std::vector<std::string> kScopes = {"local", "global", "shared"};
     switch (dice_.upTo(19)) {
     case 0:
@@ -114,8 +114,9 @@ public:
                                 : sch_.run(ComputeAt{block, dice_.pick(otherLoops), dice_.upTo(2) == 0});
     case 4:
     case 5:
-      return otherLoops.empty() ? Status()
-                                : sch_.run(ReverseComputeAt{block, dice_.pick(otherLoops), dice_.upTo(2) == 0});
+      return otherLoops.empty()
+                 ? Status()
+                 : sch_.run(ReverseComputeAt{block, dice_.pick(otherLoops), dice_.upTo(2) == 0});
     case 6:
       return asStatus(sch_.run(CacheRead{block, dice_.upTo(2), dice_.pick(kScopes)}));
     case 7:
@@ -123,7 +124,8 @@ public:
     case 8:
       return loops.empty() ? Status() : asStatus(sch_.run(DecomposeReduction{block, dice_.pick(loops)}));
     case 9:
-      return asStatus(sch_.run(TransformLayout{block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()}));
+      return asStatus(
+          sch_.run(TransformLayout{block, dice_.upTo(2) ? writeBuffer(0) : readBuffer(0), map()}));
     case 10:
       return asStatus(sch_.run(TransformBlockLayout{block, map()}));
     case 11:

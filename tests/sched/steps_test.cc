@@ -67,8 +67,8 @@ TEST(Steps, ExamplesSurviveTextAndReplay) {
 
     auto again = Trace::parse(sch->trace().str());
     ASSERT_TRUE(again.has_value()) << again.error().str();
-    EXPECT_TRUE(*again == sch->trace())
-        << firstDifference(again->node(), sch->trace().node()) << "\n" << again->str();
+    EXPECT_TRUE(*again == sch->trace()) << firstDifference(again->node(), sch->trace().node()) << "\n"
+                                        << again->str();
     EXPECT_EQ(again->str(), sch->trace().str());
     EXPECT_EQ(again->hash(), sch->trace().hash());
     auto replayed = Schedule::create(example.before);

@@ -84,7 +84,7 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
   // An inner loop of its own needs no division to find its indices; few outer iterations need it for all threads.
   if (outer.empty() || (shared >= 0 && shared < kEnoughIterations)) outer.push_back(inner);
   bool worthThreads = total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork;
-  BEVEL_TRY(Decision threads, decide(sch, context, oneOf("threads share " + name, {1, 0}, worthThreads)));
+  BEVEL_TRY(Decision threads, decide(sch, context, yesNo("threads share " + name, worthThreads)));
   if (threads.index == 0) BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"
                                           : ": scalar loop (accesses are not contiguous)")};

@@ -94,7 +94,8 @@ Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const RuleC
         BEVEL_TRY(BlockRV b, s.run(GetSblock{name}));
         return s.run(ComputeAt{b, row, true});
       };
-      BEVEL_TRY(bool asked, decideWhereLegal(sch, context, yesNo("move " + name + " into rows of " + last), move));
+      BEVEL_TRY(bool asked,
+                decideWhereLegal(sch, context, yesNo("move " + name + " into rows of " + last), move));
       if (asked && moved) why += ", " + name;
     }
     BEVEL_TRY(Decision threads, decide(sch, context, yesNo("threads share rows of " + last)));

@@ -245,7 +245,7 @@ Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const
   auto index = readIndex(realize->block, r.panel->buffer);
   if (!r.scalar || !dim || !index) return std::optional<BlockRV>();
   bool worth = constant || r.panel->strides[r.column] != 1;
-  Question pack = oneOf("pack panels of " + r.reduction->block->name, {1, 0}, worth);
+  Question pack = yesNo("pack panels of " + r.reduction->block->name, worth);
   BEVEL_TRY(Decision packed, decide(sch, context, pack));
   if (packed.index == 1) return std::optional<BlockRV>();
   BEVEL_TRY(BlockRV copy, sch.run(CacheRead{user, *index, "global"}));
@@ -330,7 +330,8 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
 
 // Threads share all these loops, or (where fusing them hides that iterations are independent) one of them, the first
 // that may be shared. A candidate lists the loops by position; none: no threads.
-Status parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops, const Roles& r, const RuleContext& context) {
+Status parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops, const Roles& r,
+                     const RuleContext& context) {
   std::vector<std::vector<int64_t>> shares(1);
   for (size_t i = 0; i < loops.size(); ++i) shares[0].push_back(int64_t(i));
   for (size_t i = 0; i < loops.size() && loops.size() > 1; ++i) {
@@ -409,7 +410,8 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const TileSizes
     bool chunks = false;
     if (plan.chunkRows) { // zero: all rows are one chunk
       int64_t tiles = plan.chunkRows / plan.rows;
-      BEVEL_TRY(Decision chunk, decide(sch, context, oneOf("row tiles of a chunk of " + name, {tiles, 2 * tiles, 0}, tiles)));
+      BEVEL_TRY(Decision chunk,
+                decide(sch, context, oneOf("row tiles of a chunk of " + name, {tiles, 2 * tiles, 0}, tiles)));
       chunks = chunk.index < 2;
       if (chunks) factors = {IntArg(), chunk.values[0], sizes.rows};
     }
@@ -420,19 +422,21 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const TileSizes
   }
   inner.push_back(columns[1]);
   inner.push_back(columns[2]);
-  Question order = oneOf("panels inside of rows of " + name, {1, 0}, panelsFit(r, context.target));
+  Question order = yesNo("panels inside of rows of " + name, panelsFit(r, context.target));
   BEVEL_TRY(Decision inside, decide(sch, context, order));
   OuterNest nest = outerNest(batch, rowLoops, chunkLoops, columns[0], inside.index == 0);
   std::vector<LoopRV> all = nest.order;
   all.insert(all.end(), inner.begin(), inner.end());
   BEVEL_CHECK(sch.run(Reorder{all}));
   LoopRV at = nest.order.back();
-  if (copy && !isConstantParam(sch.func(), r.panel->buffer)) BEVEL_CHECK(sch.run(ComputeAt{*copy, columns[0]}));
+  if (copy && !isConstantParam(sch.func(), r.panel->buffer))
+    BEVEL_CHECK(sch.run(ComputeAt{*copy, columns[0]}));
   BEVEL_CHECK(sch.run(ComputeAt{reduction, at}));
   BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
   for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.run(Unroll{inner[i]}));
   BEVEL_CHECK(sch.run(Vectorize{inner.back()}));
-  return parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)}, r, context);
+  return parallelOuter(sch, {nest.order.begin(), nest.order.begin() + ptrdiff_t(nest.parallelDepth)}, r,
+                       context);
 }
 
 std::string describe(const std::string& name, const TilePlan& plan) {

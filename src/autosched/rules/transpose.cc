@@ -67,7 +67,8 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const R
       outer.push_back(group);
     k = end;
   }
-  BEVEL_TRY(Decision side, decide(sch, context, oneOf("square side of " + name, {kSide / 2, kSide, 2 * kSide}, kSide)));
+  BEVEL_TRY(Decision side,
+            decide(sch, context, oneOf("square side of " + name, {kSide / 2, kSide, 2 * kSide}, kSide)));
   BEVEL_TRY(std::vector<LoopRV> r, sch.run(Split{reading, {IntArg(), side.values[0]}}));
   BEVEL_TRY(std::vector<LoopRV> w, sch.run(Split{writing, {IntArg(), side.values[0]}}));
   std::vector<LoopRV> order = outer;

@@ -4,8 +4,7 @@
 
 namespace bevel::steps {
 
-constexpr const char* kDoc =
-    R"(Puts a loop of one iteration around a block or a loop.)";
+constexpr const char* kDoc = R"(Puts a loop of one iteration around a block or a loop.)";
 
 static Result<Path> check(const Schedule& sch, const AddUnitLoop& s) {
   BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));

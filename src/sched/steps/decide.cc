@@ -25,8 +25,7 @@ static Result<NoPlan> check(const Schedule&, const Decide& s) {
 }
 
 static void apply(Schedule& sch, Decide& s, NoPlan&&) {
-  if (!s.decision)
-    s.decision = s.costs.empty() ? 0 : std::ranges::min_element(s.costs) - s.costs.begin();
+  if (!s.decision) s.decision = s.costs.empty() ? 0 : std::ranges::min_element(s.costs) - s.costs.begin();
   NodeRef chosen = s.candidates[size_t(s.decision.as<IntImmNode>()->value)];
   const auto* several = chosen.as<ListNode>();
   for (const NodeRef& item : several ? several->items : Array<NodeRef>{chosen})

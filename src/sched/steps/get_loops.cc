@@ -4,8 +4,7 @@
 
 namespace bevel::steps {
 
-constexpr const char* kDoc =
-    R"(Gives the loops around a block within its scope, outermost first.)";
+constexpr const char* kDoc = R"(Gives the loops around a block within its scope, outermost first.)";
 
 static Result<std::vector<For>> check(const Schedule& sch, const GetLoops& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));

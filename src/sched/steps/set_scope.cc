@@ -5,8 +5,7 @@
 
 namespace bevel::steps {
 
-constexpr const char* kDoc =
-    R"(Changes the storage scope of an intermediate buffer.)";
+constexpr const char* kDoc = R"(Changes the storage scope of an intermediate buffer.)";
 
 static Result<Buffer> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));

@@ -22,9 +22,8 @@ StepInfo stepRow(const char* name, const char* doc, std::vector<std::string> ali
   StepInfo row;
   row.fields = S::fields();
   for (const StepField& f : row.fields) row.fieldTable.push_back(f.field);
-  row.node = {name, row.fieldTable, [](const Node& n) -> Node* {
-                return new StepOf<S>(static_cast<const StepOf<S>&>(n));
-              }};
+  row.node = {name, row.fieldTable,
+              [](const Node& n) -> Node* { return new StepOf<S>(static_cast<const StepOf<S>&>(n)); }};
   row.create = [](const StepKind&) { return Ref<StepNode>(make<StepOf<S>>(S{})); };
   row.aliases = std::move(aliases);
   row.doc = doc;
