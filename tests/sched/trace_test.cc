@@ -81,8 +81,8 @@ TEST(Trace, ErrorsPointAtThePlace) {
   expectErrorAt("b = sch.get_sblock(name=3)\n", 1, 9, "expected a string");
   expectErrorAt("b = sch.get_sblock(nam=\"C\")\n", 1, 9, "there is no argument nam");
   expectErrorAt("b = sch.get_sblock()\n", 1, 9, "argument name is missing");
-  expectErrorAt("b = sch.get_sblock(name=\"C\"\n", 2, 1, "expected ',' or ')'");
-  expectErrorAt("b = sch.get_sblock(name=\"C)\n", 1, 25, "does not end");
+  expectErrorAt("b = sch.get_sblock(name=\"C\"\n", 1, 19, "'(' is never closed");
+  expectErrorAt("b = sch.get_sblock(name=\"C)\n", 1, 25, "never closed");
   expectErrorAt("b = sch.get_sblock(name=\"C\") x\n", 1, 30, "end of the line");
   expectErrorAt("b = 99999999999999999999\n", 1, 5, "64 bits");
   expectErrorAt("b ? 3\n", 1, 3, "unexpected character");
