@@ -5,21 +5,29 @@
 
 #include "base/file.h"
 #include "sched/schedule.h"
+#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/reorder.h"
+#include "sched/steps/reverse_compute_at.h"
+#include "sched/steps/split.h"
 
 #include <fmt/format.h>
 
 namespace bevel::course {
+
+using namespace steps;
 namespace {
 
 Result<Schedule> transformed(const Module& module, int jfactor) {
   BEVEL_TRY(Schedule sch, Schedule::create(module));
-  BEVEL_TRY(BlockRV y, sch.getSblock("Y", "mm_relu"));
-  BEVEL_TRY(BlockRV c, sch.getSblock("C", "mm_relu"));
-  BEVEL_TRY(auto loops, sch.getLoops(y)); // i, j, k
-  BEVEL_TRY(auto strips, sch.split(loops[1], {std::nullopt, jfactor}));
-  BEVEL_CHECK(sch.reorder({strips[0], loops[2], strips[1]})); // a strip's columns go innermost
-  BEVEL_CHECK(sch.reverseComputeAt(c, strips[0]));            // a finished strip is used at once
-  BEVEL_CHECK(sch.decomposeReduction(y, loops[2])); // the sums begin before k, not at its first step
+  BEVEL_TRY(BlockRV y, sch.run(GetSblock{"Y", "mm_relu"}));
+  BEVEL_TRY(BlockRV c, sch.run(GetSblock{"C", "mm_relu"}));
+  BEVEL_TRY(auto loops, sch.run(GetLoops{y})); // i, j, k
+  BEVEL_TRY(auto strips, sch.run(Split{loops[1], {std::nullopt, jfactor}}));
+  BEVEL_CHECK(sch.run(Reorder{{strips[0], loops[2], strips[1]}})); // a strip's columns go innermost
+  BEVEL_CHECK(sch.run(ReverseComputeAt{c, strips[0]}));            // a finished strip is used at once
+  BEVEL_CHECK(sch.run(DecomposeReduction{y, loops[2]})); // the sums begin before k, not at its first step
   return sch;
 }
 

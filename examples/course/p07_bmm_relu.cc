@@ -4,32 +4,43 @@
 
 #include "base/file.h"
 #include "sched/schedule.h"
+#include "sched/steps/compute_at.h"
+#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/get_loops.h"
+#include "sched/steps/get_sblock.h"
+#include "sched/steps/parallel.h"
+#include "sched/steps/reorder.h"
+#include "sched/steps/split.h"
+#include "sched/steps/unroll.h"
+#include "sched/steps/vectorize.h"
 
 #include <fmt/format.h>
 
 namespace bevel::course {
+
+using namespace steps;
 namespace {
 
 Result<Schedule> scheduled(const Module& module) {
   BEVEL_TRY(Schedule sch, Schedule::create(module));
-  BEVEL_TRY(BlockRV y, sch.getSblock("Y"));
-  BEVEL_TRY(BlockRV c, sch.getSblock("C"));
+  BEVEL_TRY(BlockRV y, sch.run(GetSblock{"Y"}));
+  BEVEL_TRY(BlockRV c, sch.run(GetSblock{"C"}));
   // The relu's loops are the outer ones: samples, rows, strips of eight columns. A strip of Y is computed
   // inside.
-  BEVEL_TRY(auto outer, sch.getLoops(c)); // n, i, j
-  BEVEL_TRY(auto strips, sch.split(outer[2], {16, 8}));
-  BEVEL_CHECK(sch.computeAt(y, strips[0]));
+  BEVEL_TRY(auto outer, sch.run(GetLoops{c})); // n, i, j
+  BEVEL_TRY(auto strips, sch.run(Split{outer[2], {16, 8}}));
+  BEVEL_CHECK(sch.run(ComputeAt{y, strips[0]}));
   // Four steps of k at a time, then the columns of the strip.
-  BEVEL_TRY(auto inner, sch.getLoops(y)); // n, i, j0, columns, k
-  BEVEL_TRY(auto steps, sch.split(inner[4], {32, 4}));
-  BEVEL_CHECK(sch.reorder({steps[0], steps[1], inner[3]}));
-  BEVEL_TRY(BlockRV init, sch.decomposeReduction(y, steps[0]));
+  BEVEL_TRY(auto inner, sch.run(GetLoops{y})); // n, i, j0, columns, k
+  BEVEL_TRY(auto steps, sch.run(Split{inner[4], {32, 4}}));
+  BEVEL_CHECK(sch.run(Reorder{{steps[0], steps[1], inner[3]}}));
+  BEVEL_TRY(BlockRV init, sch.run(DecomposeReduction{y, steps[0]}));
   // How the loops run.
-  BEVEL_CHECK(sch.unroll(steps[1]));
-  BEVEL_TRY(auto begin, sch.getLoops(init));
-  BEVEL_CHECK(sch.vectorize(begin.back()));
-  BEVEL_CHECK(sch.vectorize(strips[1]));
-  BEVEL_CHECK(sch.parallel(outer[0]));
+  BEVEL_CHECK(sch.run(Unroll{steps[1]}));
+  BEVEL_TRY(auto begin, sch.run(GetLoops{init}));
+  BEVEL_CHECK(sch.run(Vectorize{begin.back()}));
+  BEVEL_CHECK(sch.run(Vectorize{strips[1]}));
+  BEVEL_CHECK(sch.run(Parallel{outer[0]}));
   return sch;
 }
 
