@@ -61,8 +61,8 @@ struct Rule {
 
 // Asks which rule schedules a part of the program, and runs it. The model takes the first allowed one that applies,
 // found on copies; where none of all does, nothing is asked. The last candidate is no rule. Gives whether one ran.
-Result<bool> runOneOf(Schedule& sch, DefaultSchedule& out, const RuleContext& context, const std::string& part,
-                      const std::vector<Rule>& rules) {
+Result<bool> runOneOf(Schedule& sch, DefaultSchedule& out, const RuleContext& context,
+                      const std::string& part, const std::vector<Rule>& rules) {
   Question q{"rule of " + part, {}, {}, 0};
   for (const Rule& rule : rules) q.candidates.emplace_back(rule.name);
   q.candidates.emplace_back("none");
@@ -124,7 +124,8 @@ Result<DefaultSchedule> scheduleBy(const PrimFunc& f, const Target& target, Redu
     return [rule, part](Schedule& s, const RuleContext& c) { return rule(s, part, c); };
   };
   for (const std::string& scope : scopes) {
-    std::vector<Rule> rules = {{"tile", on(tileRule, scope), allowed.tile}, {"rows", on(rowsRule, scope), allowed.rows}};
+    std::vector<Rule> rules = {{"tile", on(tileRule, scope), allowed.tile},
+                               {"rows", on(rowsRule, scope), allowed.rows}};
     BEVEL_TRY(bool done, runOneOf(sch, out, context, "reductions in " + scope, rules));
     if (done) tiled.push_back(scope);
   }

@@ -60,14 +60,19 @@ def total(counts):
 
 
 def without_documentation(text):
-    """The text of a step's file less its documentation with the example."""
-    return re.sub(r"constexpr StepDoc kDoc = \{.*?\)\"\};\n", "", text, flags=re.DOTALL)
+    """The text of a step's file less its documentation."""
+    return re.sub(r"constexpr const char\* kDoc =\s*R\"\(.*?\)\";\n", "", text, flags=re.DOTALL)
 
 
 def steps():
-    """{step: lines of its file without documentation and example}"""
+    """{step: lines of its header and its file without documentation}"""
     files = sorted((ROOT / "src" / "sched" / "steps").glob("*.cc"))
-    return {path.stem: len(without_documentation(path.read_text()).splitlines()) for path in files}
+    return {
+        path.stem: sum(
+            len(without_documentation(p.read_text()).splitlines()) for p in (path, path.with_suffix(".h"))
+        )
+        for path in files
+    }
 
 
 def table():
@@ -80,7 +85,7 @@ def table():
     longest = max(by_step, key=by_step.get)
     rows += [
         "",
-        f"A schedule step without its documentation and example: {statistics.median_low(by_step.values())} lines "
+        f"A schedule step, header and file, without its documentation: {statistics.median_low(by_step.values())} lines "
         f"at the median of {len(by_step)}, {by_step[longest]} at most (`{longest}`).",
     ]
     return "\n".join(rows)

@@ -222,5 +222,5 @@ def test_line_counts_are_shown():
 def test_lines_are_counted():
     text = "// a\n\nint f() { // b\n  return 0;\n}\n"
     assert line_counts.count(text) == (5, 2)
-    step = 'int a;\nconstexpr StepDoc kDoc = {\n    R"(what)", R"(x)",\n    R"(y)"};\nint b;\n'
+    step = 'int a;\nconstexpr const char* kDoc =\n    R"(what\n\nwhen)";\nint b;\n'
     assert line_counts.without_documentation(step) == "int a;\nint b;\n"
