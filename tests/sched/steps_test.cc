@@ -108,7 +108,7 @@ TEST(Steps, AProgramRegistersItsOwn) {
   Schedule sch = scheduleOf(f);
   ASSERT_OK(runScript(sch, "b = sch.get_sblock(\"E\")\nl = sch.share_every_loop(block=b)\n"));
   EXPECT_EQ(difference(f, sch.func()), "");
-  EXPECT_NE(print(sch.func()).find("T.parallel(24)"), std::string::npos) << print(sch.func());
+  EXPECT_NE(print(sch.func()).find("T.parallel(T.int64(24))"), std::string::npos) << print(sch.func());
   EXPECT_EQ(sch.trace().str(), "b = sch.get_sblock(name=\"E\")\nl = sch.share_all(block=b)\n");
   Schedule again = scheduleOf(f);
   ASSERT_OK(Trace::parse(sch.trace().str())->applyTo(again));
