@@ -5,7 +5,8 @@
 
 namespace bevel {
 
-/// Runs f on a thread with a 1 GiB (lazily committed) stack and waits; runs it in place when already on one.
+/// Runs f on a thread with a 1 GiB (lazily committed) stack and waits; runs it in place when already on one. The stack
+/// is smaller where the process may not reserve so much (ulimit -v).
 void withLargeStack(FunctionRef<void()> f);
 
 } // namespace bevel

@@ -226,7 +226,7 @@ Ref<TensorObject> TensorObject::zeros(DType dtype, std::vector<int64_t> shape) {
   }
   size_t bytes = (size_t(t->byteSize()) + 64 + 63) / 64 * 64; // slack: vector loads may touch past the end
   void* memory = std::aligned_alloc(64, bytes);
-  BEVEL_ASSERT(memory != nullptr, "out of memory");
+  if (!memory) throw std::bad_alloc();
   std::memset(memory, 0, bytes);
   t->owner_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
   t->data_ = static_cast<const std::byte*>(memory);

@@ -3,6 +3,7 @@
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_passes.h"
 
+#include "base/parallel.h"
 #include "base/stack.h"
 #include "ir/build.h"
 #include "ir/printer.h"
@@ -10,10 +11,8 @@
 
 #include <llvm/IR/Verifier.h>
 
-#include <atomic>
 #include <chrono>
 #include <set>
-#include <thread>
 
 namespace bevel {
 namespace {
@@ -105,21 +104,11 @@ Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> ke
   BEVEL_CHECK(checkNames(kernels));
   std::vector<Result<std::string>> results(kernels.size(), std::string());
   std::vector<char> hits(kernels.size(), 0);
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    withLargeStack([&] {
-      for (size_t i; (i = next++) < kernels.size();) {
-        bool hit = false;
-        results[i] = compileCached(kernels[i], target, options, hit);
-        hits[i] = hit;
-      }
-    });
-  };
-  int wanted = options.threads > 0 ? options.threads : Target::host().cores;
-  std::vector<std::thread> threads;
-  for (int t = 1; t < std::min<int>(wanted, int(kernels.size())); ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  parallelFor(kernels.size(), options.threads > 0 ? options.threads : Target::host().cores, [&](size_t i) {
+    bool hit = false;
+    results[i] = compileCached(kernels[i], target, options, hit);
+    hits[i] = hit;
+  });
   std::vector<std::string> objects;
   for (Result<std::string>& r : results) {
     if (!r) return fail(std::move(r.error()));

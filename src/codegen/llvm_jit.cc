@@ -1,5 +1,6 @@
 // Linking compiled kernels into this process with ORC, and showing them to gdb and perf.
 #include "codegen/llvm_passes.h"
+#include "ir/structural.h"
 
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -8,6 +9,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <cstdlib>
+#include <dlfcn.h>
 #include <map>
 
 namespace bevel {
@@ -45,6 +47,24 @@ public:
   }
 };
 
+/// Functions that kernels call must be in this process.
+Status checkExterns(std::span<const KernelSource> kernels) {
+  std::optional<Error> error;
+  for (const KernelSource& k : kernels)
+    walk(k.function->body, [&](const NodeRef& n) {
+      const auto* call = n.as<CallNode>();
+      if (error || !call || call->op != Intrin::kCallExtern || call->args.empty()) return !error;
+      const auto* name = call->args[0].as<StringImmNode>();
+      if (name && !dlsym(RTLD_DEFAULT, name->value.c_str()))
+        error = Error(ErrorCode::kInvalid, "call_extern: there is no function '" + name->value + "' in this program")
+                    .at(n)
+                    .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
+      return true;
+    });
+  if (error) return fail(std::move(*error));
+  return {};
+}
+
 } // namespace
 
 Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels,
@@ -53,6 +73,7 @@ Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource
   if (!target.runsOn(Target::host()))
     return fail(Error(ErrorCode::kUsage, "this machine cannot run code for " + target.str())
                     .help("this machine is " + Target::host().str()));
+  BEVEL_CHECK(checkExterns(kernels));
   BEVEL_TRY(std::vector<std::string> objects, compileObjects(kernels, target, options, stats));
   codegen::initializeLlvm(); // the objects may all have come from the cache
   LLJITBuilder builder;

@@ -9,13 +9,17 @@
 #include <lld/Common/Driver.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
+#include <filesystem>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -65,7 +69,40 @@ std::string versionScript(const std::vector<std::string>& exports) {
   return out + " local: *;\n};\n";
 }
 
-Status runLinker(const std::vector<std::string>& arguments) {
+/// A name beside `output` that is free again at the end. Files that killed processes left under such names go.
+struct Temporary {
+  static constexpr const char* kMark = ".link";
+  std::string path;
+  explicit Temporary(const std::string& output) : path(output + kMark + std::to_string(::getpid())) {
+    const std::filesystem::path whole = output;
+    std::string start = whole.filename().string() + kMark;
+    std::error_code error;
+    std::filesystem::directory_iterator it(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
+    for (; !error && it != end; it.increment(error)) {
+      std::string name = it->path().filename().string();
+      int pid = 0;
+      const char* last = name.data() + name.size();
+      if (!name.starts_with(start)) continue;
+      auto [stop, bad] = std::from_chars(name.data() + start.size(), last, pid);
+      if (bad == std::errc() && stop == last && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH)
+        ::unlink(it->path().c_str());
+    }
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() { ::unlink(path.c_str()); }
+};
+
+/// Links a shared library with these arguments. The output is not mapped: a full disk is an error of
+/// writing then, not a signal.
+Status runLinker(std::vector<std::string> arguments, const Target& target, const std::string& output) {
+  const char* emulation = target.architecture().linkEmulation;
+  if (!emulation)
+    return fail(Error(ErrorCode::kUnsupported, "shared libraries for " + target.triple + " cannot be linked")
+                    .help("the table src/target/targets.def has no linker emulation for it"));
+  arguments.insert(arguments.begin(),
+                   {"ld.lld", "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack",
+                    "--no-mmap-output-file", "-o", output, "-m", emulation});
   static std::mutex oneAtATime; // lld keeps global state
   std::lock_guard lock(oneAtATime);
   std::vector<const char*> raw;
@@ -75,20 +112,68 @@ Status runLinker(const std::vector<std::string>& arguments) {
   bool ok = lld::elf::link(raw, messages, messages, /*exitEarly=*/false, /*disableOutput=*/false);
   lld::CommonLinkerContext::destroy();
   if (ok) return {};
-  return fail(Error(ErrorCode::kInternal, "linking failed").note(text));
+  bool full = text.find("failed to write output") != std::string::npos;
+  return fail(Error(full ? ErrorCode::kIo : ErrorCode::kInternal,
+                    full ? "cannot write the library" : "linking failed")
+                  .note(text));
+}
+
+/// Functions of the C library's maths that the objects call, without duplicates.
+Result<std::set<std::string>> mathsCalls(const std::vector<std::string>& objects) {
+  static const std::set<std::string_view> kNames = {
+      "acos",     "acosh", "asin", "asinh",     "atan",      "atan2",  "atanh",  "cbrt",  "ceil",
+      "copysign", "cos",   "cosh", "erf",       "erfc",      "exp",    "exp10",  "exp2",  "expm1",
+      "fabs",     "floor", "fma",  "fmax",      "fmin",      "fmod",   "hypot",  "ldexp", "log",
+      "log10",    "log1p", "log2", "nearbyint", "nextafter", "pow",    "rint",   "round", "roundeven",
+      "sin",      "sinh",  "sqrt", "tan",       "tanh",      "tgamma", "lgamma", "trunc"};
+  std::set<std::string> out;
+  for (const std::string& bytes : objects) {
+    auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
+    if (!object) return fail(ErrorCode::kInternal, "an object file: " + llvm::toString(object.takeError()));
+    for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+      auto flags = symbol.getFlags();
+      auto name = symbol.getName();
+      if (!flags || !name) {
+        llvm::consumeError(flags.takeError());
+        llvm::consumeError(name.takeError());
+        continue;
+      }
+      std::string_view base = *name;
+      if (!(*flags & llvm::object::SymbolRef::SF_Undefined)) continue;
+      if (kNames.contains(base) || (base.ends_with('f') && kNames.contains(base.substr(0, base.size() - 1))))
+        out.emplace(base);
+    }
+  }
+  return out;
+}
+
+/// Writes a library that stands for libm while linking, so that the output names libm.so.6 among what it needs; false
+/// where no object calls it. The target's own libm need not be on this machine.
+Result<bool> writeMathsLibrary(const std::vector<std::string>& objects, const Target& target,
+                               const std::string& path) {
+  BEVEL_TRY(std::set<std::string> calls, mathsCalls(objects));
+  if (calls.empty()) return false;
+  BEVEL_TRY(std::unique_ptr<llvm::TargetMachine> machine, codegen::makeMachine(target));
+  llvm::LLVMContext context;
+  llvm::Module module("libm", context);
+  module.setTargetTriple(target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  for (const std::string& name : calls) {
+    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+    auto* f = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, module);
+    llvm::ReturnInst::Create(context, llvm::BasicBlock::Create(context, "", f));
+  }
+  BEVEL_TRY(std::string object, codegen::emitMachineCode(module, *machine, false));
+  BEVEL_TRY(Descriptor input, memoryFile(object));
+  BEVEL_CHECK(runLinker({"-soname", "libm.so.6", input.path()}, target, path));
+  return true;
 }
 
 } // namespace
 
 Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output) {
-  const char* emulation = target.architecture().linkEmulation;
-  if (!emulation)
-    return fail(Error(ErrorCode::kUnsupported, "shared libraries for " + target.triple + " cannot be linked")
-                    .help("the table src/target/targets.def has no linker emulation for it"));
-  std::string temporary = output + ".link" + std::to_string(::getpid());
-  std::vector<std::string> arguments = {
-      "ld.lld",  "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack", "-z", "relro", "-o",
-      temporary, "-m",      emulation};
+  const Temporary temporary(output);
+  std::vector<std::string> arguments = {"-z", "relro"};
   if (!job.soname.empty()) arguments.insert(arguments.end(), {"-soname", job.soname});
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
   if (!job.allowUndefined) arguments.push_back("-z"), arguments.push_back("defs");
@@ -97,16 +182,14 @@ Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::st
   arguments.push_back("--version-script=" + script.path());
   BEVEL_TRY(Descriptor archive, archiveOf(job.objects));
   arguments.insert(arguments.end(), {"--whole-archive", archive.path(), "--no-whole-archive"});
-  for (const std::string& file : job.files) arguments.push_back(file);
-  if (Status linked = runLinker(arguments); !linked) {
-    ::unlink(temporary.c_str());
-    return linked;
-  }
-  if (::rename(temporary.c_str(), output.c_str()) != 0) {
-    ::unlink(temporary.c_str());
-    return fail(ErrorCode::kIo, "cannot write " + output);
-  }
-  return {};
+  const Temporary maths(output + ".libm");
+  BEVEL_TRY(bool calls, writeMathsLibrary(job.objects, target, maths.path));
+  if (calls) arguments.push_back(maths.path);
+  for (const std::string& path : job.files) arguments.push_back(path);
+  if (Status linked = runLinker(std::move(arguments), target, temporary.path); !linked)
+    return fail(std::move(linked.error()).in(output));
+  if (::rename(temporary.path.c_str(), output.c_str()) == 0) return {};
+  return fail(ErrorCode::kIo, "cannot write '" + output + "': " + std::strerror(errno));
 }
 
 Result<std::string> imageTableObject(const ImageTable& table, const Target& target) {

@@ -1,4 +1,5 @@
 // bevel bench: how fast a model runs, and where its time goes.
+#include "driver/console.h"
 #include "driver/bench.h"
 #include "driver/commands.h"
 #include "driver/host_kernel.h"
@@ -66,14 +67,14 @@ nlohmann::json profileJson(const std::vector<KernelTime>& rows) {
 }
 
 void printProfile(const std::vector<KernelTime>& rows, const Machine& machine) {
-  fmt::print("\nmachine: {:.1f} GFLOP/s, {:.1f} GB/s, from caches {:.1f} GB/s (measured)\n", machine.gflops,
+  say("\nmachine: {:.1f} GFLOP/s, {:.1f} GB/s, from caches {:.1f} GB/s (measured)\n", machine.gflops,
              machine.gbytes, machine.cacheGbytes);
-  fmt::print("{:>9} {:>6} {:>6} {:>8} {:>7} {:>5}  {}\n", "ms", "%", "calls", "GFLOP/s", "GB/s", "roof",
+  say("{:>9} {:>6} {:>6} {:>8} {:>7} {:>5}  {}\n", "ms", "%", "calls", "GFLOP/s", "GB/s", "roof",
              "kernel: nodes of the model");
   for (const KernelTime& r : rows) {
     auto number = [](double v) { return v < 0 ? std::string("-") : fmt::format("{:.1f}", v); };
     std::string nodes = r.nodes.size() > 100 ? r.nodes.substr(0, 97) + "…" : r.nodes;
-    fmt::print("{:9.4f} {:6.1f} {:6} {:>8} {:>7} {:>5}  {}{}{}\n", r.ms, r.percent, r.calls, number(r.gflops),
+    say("{:9.4f} {:6.1f} {:6} {:>8} {:>7} {:>5}  {}{}{}\n", r.ms, r.percent, r.calls, number(r.gflops),
                number(r.gbytes), r.roofline < 0 ? "-" : fmt::format("{:.0f}%", r.roofline * 100), r.name,
                nodes.empty() ? "" : ": ", nodes);
   }
@@ -168,10 +169,10 @@ void printMeasured(const BenchFlags& f, const Measured& m) {
   std::string rate =
       m.flops < 0 ? "" : fmt::format(", {:.1f} GFLOP/s", m.flops / percentile(m.times, 50) / 1e6);
   std::string what = f.function.empty() ? f.model : f.model + " " + f.function;
-  fmt::print("{}: median {:.3f} ms, min {:.3f}, p90 {:.3f}, p99 {:.3f}{} ({} runs, {} thread{})\n", what,
+  say("{}: median {:.3f} ms, min {:.3f}, p90 {:.3f}, p99 {:.3f}{} ({} runs, {} thread{})\n", what,
              percentile(m.times, 50), m.times.front(), percentile(m.times, 90), percentile(m.times, 99), rate,
              m.times.size(), f.threads, f.threads == 1 ? "" : "s");
-  fmt::print(
+  say(
       "compiled in {:.0f} ms ({} kernel{}, {} from the cache); peak memory {:.0f} MB, of the run {:.1f} MB\n",
       m.compileMs, m.kernels, m.kernels == 1 ? "" : "s", m.fromCache, peakMegabytes(), m.runMemory);
   if (f.profile) printProfile(m.rows, m.machine);
@@ -192,7 +193,7 @@ Status run(const BenchFlags& f) {
   BEVEL_TRY(Measured measured, measure(module, f, options, begin, name));
   measured.function = name;
   if (f.json)
-    fmt::print("{}\n", measuredJson(f, measured, options.target)
+    say("{}\n", measuredJson(f, measured, options.target)
                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else
     printMeasured(f, measured);
@@ -210,7 +211,13 @@ void addBench(CLI::App& app, Command& command) {
   c->add_option("--threads", flags->threads, "Threads that run the model (default: 1)")
       ->check(CLI::Range(1, 1024));
   c->add_option("--seconds", flags->seconds, "How long to measure (default: 2)")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            double value = 0;
+            bool fits = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 86400;
+            return fits ? std::string() : "'" + text + "' is not a number from 0 to 86400";
+          },
+          "FLOAT in [0 - 86400]"));
   c->add_option("--random", flags->random, "Seed of the random inputs")
       ->type_name("SEED")
       ->check(CLI::NonNegativeNumber);

@@ -1,4 +1,5 @@
 // bevel compile: a native library and a C header.
+#include "driver/console.h"
 #include "driver/commands.h"
 
 #include <CLI/CLI.hpp>
@@ -42,10 +43,10 @@ Status run(const CompileFlags& f) {
                           {"seconds", compiled.seconds + compiled.kernels.seconds},
                           {"simpler_schedules", simpler},
                           {"passes", passes}};
-    fmt::print("{}\n", out.dump(2));
+    say("{}\n", out.dump(2));
   } else if (!f.output.empty()) {
     std::error_code ignored;
-    fmt::print("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output,
+    say("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output,
                compiled.program.kernels.size(), compiled.kernels.fromCache,
                double(std::filesystem::file_size(f.output, ignored)) / 1e6,
                compiled.seconds + compiled.kernels.seconds);

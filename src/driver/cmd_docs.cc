@@ -1,4 +1,5 @@
 // bevel docs: the reference pages that are made from the compiler's own tables.
+#include "driver/console.h"
 #include "driver/commands.h"
 
 #include "ops/docs.h"
@@ -18,7 +19,7 @@ const Page kPages[] = {{"ops", opsMarkdown}, {"passes", passesMarkdown}, {"steps
 
 Status show(const std::string& name) {
   for (const Page& p : kPages)
-    if (name == p.name) fmt::print("{}", p.text());
+    if (name == p.name) say("{}", p.text());
   return {};
 }
 

@@ -1,4 +1,5 @@
 // bevel explain: what fused into what, which layouts and schedules were chosen, and why.
+#include "driver/console.h"
 #include "driver/commands.h"
 
 #include "graph/visitor.h"
@@ -80,14 +81,14 @@ void showLayouts(const json& layouts) {
     groups[(text(c, "layout") == "channels_last" ? "channels last: " : "channels first: ") + text(c, "why")]
         .push_back(name);
   }
-  fmt::print("\nlayouts of convolutions and poolings\n");
-  if (groups.empty()) fmt::print("  there are none: every tensor keeps the model's layout\n");
+  say("\nlayouts of convolutions and poolings\n");
+  if (groups.empty()) say("  there are none: every tensor keeps the model's layout\n");
   for (const auto& [why, names] : groups) {
-    fmt::print("  {} ({})\n", why, names.size());
-    fmt::print("    {}\n", fmt::join(names, ", "));
+    say("  {} ({})\n", why, names.size());
+    say("    {}\n", fmt::join(names, ", "));
   }
   if (!groups.empty())
-    fmt::print("  transposes that are left in the graph: {}\n", layouts["transposes"].get<int64_t>());
+    say("  transposes that are left in the graph: {}\n", layouts["transposes"].get<int64_t>());
 }
 
 // One line a decision: what was taken, and the alternatives with what the model thinks each costs.
@@ -101,32 +102,32 @@ void showDecisions(const json& decisions) {
     size_t taken = d["decision"].get<size_t>();
     std::string chosen = std::move(all[taken]);
     all.erase(all.begin() + ptrdiff_t(taken));
-    fmt::print("    - {}: {}; instead of {}\n", text(d, "name"), chosen, fmt::join(all, ", "));
+    say("    - {}: {}; instead of {}\n", text(d, "name"), chosen, fmt::join(all, ", "));
   }
 }
 
 void show(const json& d, bool traces) {
-  fmt::print("kernels, and the nodes of the model that fused into each\n");
-  if (d["calls"].empty()) fmt::print("  no graph function calls one\n");
+  say("kernels, and the nodes of the model that fused into each\n");
+  if (d["calls"].empty()) say("  no graph function calls one\n");
   for (const json& c : d["calls"]) {
     std::string nodes = text(c, "nodes");
-    fmt::print("  {} ({}){}\n", text(c, "callee"), text(c, "kind"), nodes.empty() ? "" : ": " + nodes);
+    say("  {} ({}){}\n", text(c, "callee"), text(c, "kind"), nodes.empty() ? "" : ": " + nodes);
   }
   showLayouts(d["layouts"]);
-  fmt::print("\nschedules, and why\n");
+  say("\nschedules, and why\n");
   for (const json& s : d["schedules"]) {
-    fmt::print("  {}\n", text(s, "kernel"));
-    for (const json& w : s["why"]) fmt::print("    {}\n", w.get<std::string>());
+    say("  {}\n", text(s, "kernel"));
+    for (const json& w : s["why"]) say("    {}\n", w.get<std::string>());
     showDecisions(s["decisions"]);
     if (!traces) continue;
     std::string trace = text(s, "trace");
     for (size_t at = 0; at < trace.size();) {
       size_t end = std::min(trace.find('\n', at), trace.size());
-      fmt::print("    | {}\n", trace.substr(at, end - at));
+      say("    | {}\n", trace.substr(at, end - at));
       at = end + 1;
     }
   }
-  fmt::print("\nmemory for the tensors between kernels: {}\n", text(d, "arena"));
+  say("\nmemory for the tensors between kernels: {}\n", text(d, "arena"));
 }
 
 // Bytes of the main function's arena as text: a number, or an expression over the symbolic dimensions.
@@ -158,7 +159,7 @@ Status run(const ExplainFlags& f) {
   out["schedules"] = schedules;
   out["arena"] = arenaOf(compiled.module);
   if (f.json)
-    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    say("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else
     show(out, f.traces);
   return {};

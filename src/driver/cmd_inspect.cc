@@ -1,4 +1,5 @@
 // bevel inspect: what a model file holds.
+#include "driver/console.h"
 #include "driver/check_names.h"
 #include "driver/commands.h"
 
@@ -63,12 +64,12 @@ json describe(const Module& module) {
 }
 
 void show(const json& d) {
-  fmt::print("file        {} ({})\n", d["file"].get<std::string>(),
+  say("file        {} ({})\n", d["file"].get<std::string>(),
              byteText(double(d["file_bytes"].get<uint64_t>())));
   if (d.contains("opsets"))
     for (const auto& [domain, version] : d["opsets"].items())
-      fmt::print("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
-  fmt::print("weights     {} values, {}\n", d["weights"].get<int64_t>(),
+      say("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
+  say("weights     {} values, {}\n", d["weights"].get<int64_t>(),
              byteText(double(d["weight_bytes"].get<int64_t>())));
   int more = 0;
   for (const json& f : d["functions"]) {
@@ -76,17 +77,17 @@ void show(const json& d) {
       ++more;
       continue;
     }
-    fmt::print("function    {}\n", f["name"].get<std::string>());
+    say("function    {}\n", f["name"].get<std::string>());
     for (const json& p : f["inputs"])
-      fmt::print("  input     {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
+      say("  input     {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
     for (const json& p : f["outputs"])
-      fmt::print("  output    {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
+      say("  output    {}: {}\n", p["name"].get<std::string>(), p["type"].get<std::string>());
   }
-  if (more) fmt::print("programs    {}, called by the others\n", more);
+  if (more) say("programs    {}, called by the others\n", more);
   std::string list;
   for (const auto& [name, count] : d["operators"].items())
     list += fmt::format("{}{} ×{}", list.empty() ? "" : ", ", name, count.get<int>());
-  fmt::print("operators   {}\n", list.empty() ? "none" : list);
+  say("operators   {}\n", list.empty() ? "none" : list);
 }
 
 Status inspect(const InspectFlags& f) {
@@ -112,7 +113,7 @@ Status inspect(const InspectFlags& f) {
   out["file_bytes"] = uint64_t(std::filesystem::file_size(f.model, ignored));
   clearProgress();
   if (f.json)
-    fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    say("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else
     show(out);
   return {};

@@ -1,4 +1,5 @@
 // bevel ops: the operators there are, and which ONNX operators import.
+#include "driver/console.h"
 #include "driver/commands.h"
 
 #include "graph/op.h"
@@ -38,25 +39,25 @@ Status run(const OpsFlags& f) {
   for (const auto& [name, versions] : onnxOperators())
     if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});
   if (f.json) {
-    fmt::print(
+    say(
         "{}\n",
         json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
     return {};
   }
   if (!f.onnx) {
     for (const json& op : ops)
-      fmt::print("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(),
+      say("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(),
                  firstLine(op["doc"].get<std::string>()));
-    fmt::print("{} operators\n", ops.size());
+    say("{} operators\n", ops.size());
     return {};
   }
   for (const json& row : onnx) {
     std::string versions;
     for (const json& v : row["versions"])
       versions += (versions.empty() ? "" : ", ") + std::to_string(v.get<int>());
-    fmt::print("{:36} {}\n", row["name"].get<std::string>(), versions);
+    say("{:36} {}\n", row["name"].get<std::string>(), versions);
   }
-  fmt::print("{} ONNX operators\n", onnx.size());
+  say("{} ONNX operators\n", onnx.size());
   return {};
 }
 

@@ -1,4 +1,5 @@
 // bevel opt: reads a module, applies a trace, runs passes, prints it.
+#include "driver/console.h"
 #include "driver/commands.h"
 #include "driver/program.h"
 
@@ -24,13 +25,13 @@ struct OptFlags {
 void list(PipelineContext& context, bool json) {
   nlohmann::json rows = nlohmann::json::array();
   for (const PassGroup& group : passGroups(context)) {
-    if (!json) fmt::print("{}{}:\n", rows.empty() ? "" : "\n", group.doc);
+    if (!json) say("{}{}:\n", rows.empty() ? "" : "\n", group.doc);
     for (const Pass& p : group.passes) {
       rows.push_back({{"name", p.name}, {"doc", p.doc}, {"group", group.name}});
-      if (!json) fmt::print("  {:24} {}\n", p.name, p.doc);
+      if (!json) say("  {:24} {}\n", p.name, p.doc);
     }
   }
-  if (json) fmt::print("{}\n", nlohmann::json({{"passes", rows}}).dump(2));
+  if (json) say("{}\n", nlohmann::json({{"passes", rows}}).dump(2));
 }
 
 // A trace alone shows just what the schedule makes; before other passes it is a pass like them.
@@ -96,9 +97,9 @@ Status optimise(const OptFlags& f) {
     for (const PassTiming& t : timings)
       ran.push_back({{"name", t.name}, {"ms", t.seconds * 1000}, {"changed", t.changed}});
     nlohmann::json out = {{"module", bevel::print(result, print)}, {"passes", ran}};
-    fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    say("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (f.output.empty()) {
-    fmt::print("{}", bevel::print(result, print));
+    say("{}", bevel::print(result, print));
   }
   return {};
 }

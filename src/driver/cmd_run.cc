@@ -1,4 +1,5 @@
 // bevel run: compiles a model in memory and runs it once.
+#include "driver/console.h"
 #include "driver/commands.h"
 #include "driver/host_kernel.h"
 #include "driver/program.h"
@@ -108,9 +109,9 @@ void showOutputs(const RunFlags& f, const std::vector<std::pair<std::string, Hos
     if (f.json)
       rows.push_back({{"name", name}, {"value", valueJson(value)}});
     else
-      fmt::print("{}: {}\n", name, summary(value));
+      say("{}: {}\n", name, summary(value));
   if (f.json)
-    fmt::print("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
+    say("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
 }
 
 Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {

@@ -1,4 +1,5 @@
 // bevel: the command line tool.
+#include "driver/console.h"
 #include "driver/commands.h"
 
 #include "ir/render.h"
@@ -6,7 +7,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <unistd.h>
@@ -30,13 +33,14 @@ void printJson(const Error& error) {
                           {"message", error.message},
                           {"notes", error.notes},
                           {"hint", error.hint}}}};
-  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  say("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 int report(const Error& error, bool json) {
   clearProgress();
   RenderOptions options;
-  options.color = isatty(2) != 0;
+  const char* plain = std::getenv("NO_COLOR"); // https://no-color.org
+  options.color = isatty(2) != 0 && !(plain && *plain);
   fmt::print(stderr, "{}\n", render(error, options));
   if (json) printJson(error);
   return exitCode(error.code);
@@ -67,7 +71,15 @@ int runTool(int argc, char** argv) {
     if (json) printJson(Error(ErrorCode::kUsage, e.what()));
     return 2;
   }
-  Status status = command.action();
+  Status status;
+  try {
+    status = command.action();
+    if (status) status = flushOutput();
+  } catch (const std::bad_alloc&) {
+    status = fail(ErrorCode::kInvalid, "out of memory: the model, or an input, is too large for what this process may use");
+  } catch (const std::exception& e) { // a library's
+    status = fail(ErrorCode::kInternal, e.what());
+  }
   clearProgress();
   return status ? 0 : report(status.error(), command.json);
 }
@@ -77,10 +89,5 @@ int runTool(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGABRT, [](int) { _exit(1); }); // a broken assertion has printed itself: a fault of the tool
-  try {
-    return bevel::runTool(argc, argv);
-  } catch (const std::exception& e) { // out of memory, or a library's
-    fmt::print(stderr, "error: {}\n", e.what());
-    return 1;
-  }
+  return bevel::runTool(argc, argv);
 }

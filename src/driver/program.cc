@@ -118,14 +118,14 @@ Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, c
       if (inputs.random >= 0) {
         BEVEL_TRY(given, randomTensor(b->dtype, shape, state));
       } else {
-        given = TensorObject::zeros(b->dtype, shape);
+        BEVEL_TRY(given, inputTensor(b->dtype, shape));
       }
     }
     if (given->dtype != b->dtype || given->shape.size() != b->shape.size())
       return fail(ErrorCode::kInvalid,
                   fmt::format("parameter '{}' is {} of rank {}, {} of rank {} given", b->name, b->dtype.str(),
                               b->shape.size(), given->dtype.str(), given->shape.size()));
-    auto own = TensorObject::zeros(given->dtype, given->shape);
+    BEVEL_TRY(Ref<TensorObject> own, inputTensor(given->dtype, given->shape));
     if (own->byteSize()) std::copy(given->bytes(), given->bytes() + own->byteSize(), own->mutableBytes());
     out.push_back(own);
   }

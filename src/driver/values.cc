@@ -1,11 +1,13 @@
 // Host values in the run time's form, and random ones.
 #include "driver/values.h"
 
-#include "driver/compile.h"
+#include "driver/commands.h"
 
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace bevel {
@@ -156,18 +158,41 @@ Result<HostValue> fromRuntime(const bevel_value& value) {
   return out;
 }
 
-Result<Tensor> randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state) {
+namespace {
+
+/// Bytes that this process may use: the machine's memory, or what ulimit -v leaves.
+double memoryLimit() {
+  double bytes = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min(bytes, double(limit.rlim_cur));
+  return bytes;
+}
+
+} // namespace
+
+Result<Ref<TensorObject>> inputTensor(DType dtype, const std::vector<int64_t>& shape) {
   BEVEL_TRY(int64_t count, elementCount(shape));
-  if (count > int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE) / std::max(dtype.bits / 8, 1))
+  double bytes = double(count) * std::max<int>(dtype.bits, 1) / 8, limit = memoryLimit() / 2; // the run copies it
+  std::string text = fmt::format("a tensor of {} elements of {} takes {}", count, dtype.str(), byteText(bytes));
+  if (bytes > limit)
     return fail(ErrorCode::kInvalid,
-                fmt::format("{} random elements of {}: more than this machine's memory", count, dtype.str()));
+                fmt::format("{}: the most is {}, half of the memory that there is", text, byteText(limit)));
+  try {
+    return TensorObject::zeros(dtype, shape);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kInvalid, text + ": that much memory is not free");
+  }
+}
+
+Result<Tensor> randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state) {
+  BEVEL_TRY(Ref<TensorObject> out, inputTensor(dtype, shape));
   auto next = [&] { // SplitMix64 (Steele, Lea, Flood 2014)
     uint64_t z = state += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   };
-  auto out = TensorObject::zeros(dtype, shape);
   for (int64_t i = 0; i < out->size(); ++i) {
     uint64_t bits = next();
     if (dtype.isBool())

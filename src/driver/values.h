@@ -35,6 +35,8 @@ Result<HostValue> fromRuntime(const bevel_value& value);
 DType fromRuntimeDtype(bevel_dtype dtype);
 bevel_dtype toRuntimeDtype(DType dtype);
 
+/// A tensor of zeros for an input; refused, with its size and the limit, where memory does not hold it.
+Result<Ref<TensorObject>> inputTensor(DType dtype, const std::vector<int64_t>& shape);
 /// Pseudo-random values of a shape: floats in [-1, 1), integers in [0, 10), booleans. The same for the same
 /// seed everywhere. kInvalid for shapes that this machine's memory cannot hold.
 Result<Tensor> randomTensor(DType dtype, const std::vector<int64_t>& shape, uint64_t& state);

@@ -109,10 +109,11 @@ Result<Tensor> readNpy(const std::string& path) {
   if (!count) return refuse(path, count.error().message);
   if (*count > int64_t(data.size()) / std::max<int64_t>(1, dtype->bits / 8))
     return refuse(path, fmt::format("{} bytes of data for {} elements", data.size(), *count));
-  auto tensor = TensorObject::zeros(*dtype, *shape);
-  if (tensor->byteSize()) std::memcpy(tensor->mutableBytes(), data.data(), size_t(tensor->byteSize()));
-  if (valueOf(header, "fortran_order").starts_with("True")) return transposed(*tensor);
-  return Tensor(tensor);
+  auto tensor = inputTensor(*dtype, *shape);
+  if (!tensor) return refuse(path, tensor.error().message);
+  if ((*tensor)->byteSize()) std::memcpy((*tensor)->mutableBytes(), data.data(), size_t((*tensor)->byteSize()));
+  if (valueOf(header, "fortran_order").starts_with("True")) return transposed(**tensor);
+  return Tensor(*tensor);
 }
 
 Status writeNpy(const std::string& path, const TensorObject& t) {

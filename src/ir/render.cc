@@ -25,7 +25,10 @@ struct Underline {
 
 class Renderer {
 public:
-  Renderer(const Error& error, const RenderOptions& options) : error_(error), options_(options) {}
+  Renderer(const Error& error, const RenderOptions& options) : error_(error), options_(options) {
+    for (std::string* text : {&error_.message, &error_.hint, &error_.file, &error_.source}) *text = visible(*text);
+    for (std::string& note : error_.notes) note = visible(note);
+  }
 
   std::string run() {
     if (!error_.file.empty()) out_ += error_.file + ":";
@@ -39,7 +42,8 @@ public:
     std::set<std::string> models;
     for (const auto& node : error_.nodes)
       if (node && static_cast<const Node&>(*node).origin)
-        for (const std::string& name : static_cast<const Node&>(*node).origin->nodes) models.insert(name);
+        for (const std::string& name : static_cast<const Node&>(*node).origin->nodes)
+          models.insert(visible(name));
     std::string list;
     for (const std::string& name : models) list += (list.empty() ? "" : ", ") + name;
     if (!list.empty()) out_ += "  model node: " + list + "\n";
@@ -90,7 +94,7 @@ private:
       if (!lines[i].empty()) cut = std::min(cut, lines[i].find_first_not_of(' '));
     if (cut == std::string_view::npos) cut = 0;
     for (size_t i = first; i <= last; ++i) {
-      out_ += "  | " + std::string(lines[i].substr(std::min(cut, lines[i].size()))) + "\n";
+      out_ += "  | " + visible(lines[i].substr(std::min(cut, lines[i].size()))) + "\n";
       if (i == u.line)
         out_ += "  | " + carets(u.begin - std::min(cut, u.begin), u.end - std::min(cut, u.end)) + "\n";
     }
@@ -110,12 +114,30 @@ private:
     return {lines.size() - 1, 0, lines.back().size()};
   }
 
-  const Error& error_;
+  Error error_;
   const RenderOptions& options_;
   std::string out_;
 };
 
 } // namespace
+
+std::string visible(std::string_view text) {
+  static const char digits[] = "0123456789abcdef";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto c = static_cast<unsigned char>(text[i]);
+    auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    bool wide = c == 0xc2 && next >= 0x80 && next < 0xa0; // U+0080 to U+009F in UTF-8 are control characters too
+    if (!wide && ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')) {
+      out += char(c);
+      continue;
+    }
+    auto code = wide ? next : c;
+    out += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+    i += wide;
+  }
+  return out;
+}
 
 std::string render(const Error& error, const RenderOptions& options) {
   return Renderer(error, options).run();

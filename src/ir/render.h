@@ -6,6 +6,7 @@
 #include "ir/graph.h"
 
 #include <string>
+#include <string_view>
 
 namespace bevel {
 
@@ -19,5 +20,8 @@ struct RenderOptions {
 /// "file:3:7: error: message", the line with a caret where the error has its source, the IR with `^^^` under
 /// each node at fault, the names of its ONNX nodes, notes and the hint.
 std::string render(const Error& error, const RenderOptions& options = {});
+
+/// Text that a terminal takes as text: control characters other than line ends and tabs appear as "\\x1b".
+std::string visible(std::string_view text);
 
 } // namespace bevel

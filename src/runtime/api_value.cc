@@ -69,10 +69,11 @@ int32_t bevel_tensor_string(const bevel_tensor* tensor, int64_t index, const cha
 }
 
 int32_t bevel_tensor_set_string(bevel_tensor* tensor, int64_t index, const char* data, size_t size) {
+  if (size && !data) return nullArgument("bevel_tensor_set_string");
   std::string* text = nullptr;
   BEVEL_RT_TRY(textElement(tensor, index, &text));
   return guarded([&]() -> Status {
-    text->assign(data, size);
+    text->assign(data ? data : "", size);
     return BEVEL_OK;
   });
 }

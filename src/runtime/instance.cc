@@ -109,31 +109,37 @@ Status Instance::enter(const Function& function, std::vector<Value> args,
     return fail(BEVEL_ERROR_USAGE, "'%s' takes %zu inputs, given %zu", function.name, function.params.size(),
                 args.size());
   if (running_.exchange(true)) return isRunning();
-  failure_.clear();
-  results->assign(function.results.size(), Value());
-  Status status = BEVEL_OK;
-  for (size_t i = 0; !status && i < args.size(); ++i) status = checkArgument(function, i, args[i]);
-  if (!status) {
-    if (pool_) pool_->beginRun();
-    uint32_t index = uint32_t(&function - model_->program.functions.data());
-    try {
-      // Kernels read arguments while they write results: where both share memory, results are computed
-      // elsewhere and copied at the end, those that are arguments before any other.
-      bool apart = overlaps(args, targets);
-      status =
-          invoke(index, std::move(args), apart ? std::span<const Ref<Tensor>>() : targets, results->data());
-      for (size_t i = 0; apart && !status && i < results->size(); ++i)
-        status = settle((*results)[i], isBorrowed);
-    } catch (const std::bad_alloc&) {
-      status = fail(BEVEL_ERROR_MEMORY, "out of memory while running '%s'", function.name);
+  struct Idle { // whatever happens, memory that runs out included, the instance can be used again
+    Instance& instance;
+    ~Idle() {
+      instance.depth_ = 0;
+      instance.running_.store(false);
     }
-    if (pool_) pool_->endRun();
+  } idle{*this};
+  results->clear();
+  std::vector<Value> made(function.results.size());
+  failure_.clear();
+  for (size_t i = 0; i < args.size(); ++i) BEVEL_RT_TRY(checkArgument(function, i, args[i]));
+  {
+    struct Awake { // the pool's threads, between the loops of the run
+      ThreadPool* pool;
+      explicit Awake(ThreadPool* p) : pool(p) {
+        if (pool) pool->beginRun();
+      }
+      ~Awake() {
+        if (pool) pool->endRun();
+      }
+    } awake(pool_.get());
+    // Kernels read arguments while they write results: where both share memory, results are computed
+    // elsewhere and copied at the end, those that are arguments before any other.
+    bool apart = overlaps(args, targets);
+    BEVEL_RT_TRY(invoke(uint32_t(&function - model_->program.functions.data()), std::move(args),
+                        apart ? std::span<const Ref<Tensor>>() : targets, made.data()));
+    for (size_t i = 0; apart && i < made.size(); ++i) BEVEL_RT_TRY(settle(made[i], isBorrowed));
   }
-  depth_ = 0;
-  if (!status) status = deliver(function, targets, *results);
-  running_.store(false);
-  if (status) results->clear();
-  return status;
+  BEVEL_RT_TRY(deliver(function, targets, made));
+  *results = std::move(made);
+  return BEVEL_OK;
 }
 
 /// Results must not look into memory that may go away (inputs, weights), and go where the caller wants them.

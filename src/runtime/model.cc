@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 
 namespace bevel::rt {
 
@@ -17,9 +18,29 @@ Ref<Model> Model::fromImage(const bevel_image& image, const std::string& directo
   return model;
 }
 
+/// Refuses a library that is shorter than its own headers say: what lies beyond the end of a mapped file is fatal to
+/// touch. Everything else is dlopen's to judge.
+static Status checkWhole(const char* path) {
+  MappedFile file;
+  if (file.open(path)) return BEVEL_OK; // dlopen says why
+  Elf64_Ehdr header;
+  if (file.size() < sizeof header) return fail(BEVEL_ERROR_REFUSED, "%s is no library: it is too short", path);
+  memcpy(&header, file.data(), sizeof header);
+  if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64) return BEVEL_OK;
+  uint64_t size = file.size(), table = uint64_t(header.e_phnum) * sizeof(Elf64_Phdr);
+  bool whole = header.e_phoff <= size && table <= size - header.e_phoff;
+  for (uint32_t i = 0; whole && i < header.e_phnum; ++i) {
+    Elf64_Phdr part;
+    memcpy(&part, file.data() + header.e_phoff + i * sizeof part, sizeof part);
+    whole = part.p_type != PT_LOAD || (part.p_offset <= size && part.p_filesz <= size - part.p_offset);
+  }
+  return whole ? Status(BEVEL_OK) : fail(BEVEL_ERROR_REFUSED, "%s is truncated: a part of the library is missing", path);
+}
+
 Ref<Model> Model::load(const char* path) {
   // dlopen searches the system's folders for names without a slash; a model is always a path.
   std::string file = strchr(path, '/') ? path : std::string("./") + path;
+  if (checkWhole(file.c_str())) return {};
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     (void)fail(BEVEL_ERROR_MISSING, "cannot load %s", dlerror());

@@ -8,6 +8,7 @@
 #include "runtime/thread_pool.h"
 
 #include <chrono>
+#include <pthread.h>
 #include <sched.h>
 #include <system_error>
 
@@ -41,7 +42,15 @@ template <class Done, class KeepOn> static bool spin(Done done, KeepOn keepOn) {
   return done();
 }
 
-ThreadPool::ThreadPool(int32_t numThreads) {
+/// How often this process was made by fork: threads of the pools of before exist in the parent only.
+static std::atomic<uint32_t>& forks() {
+  static std::atomic<uint32_t> count{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  (void)registered;
+  return count;
+}
+
+ThreadPool::ThreadPool(int32_t numThreads) : forks_(forks().load()) {
   for (int32_t i = 1; i < numThreads; ++i) workers_.push_back(std::make_unique<Worker>());
   for (int32_t i = 1; i < numThreads; ++i) {
     try {
@@ -54,6 +63,10 @@ ThreadPool::ThreadPool(int32_t numThreads) {
 }
 
 ThreadPool::~ThreadPool() {
+  if (forks_ != forks().load()) {
+    new auto(std::move(workers_)); // kept for ever: there is no thread to be joined
+    return;
+  }
   stop_.store(true);
   for (auto& worker : workers_) {
     worker->ticket.fetch_add(1);
@@ -93,6 +106,7 @@ void ThreadPool::waitForWorkers() {
 }
 
 bool ThreadPool::run(int32_t parts, Task task, void* arg) {
+  if (forks_ != forks().load(std::memory_order_relaxed)) return false;
   if (busy_.exchange(true, std::memory_order_acquire)) return false;
   task_ = task, arg_ = arg;
   pending_.store(parts - 1, std::memory_order_relaxed);

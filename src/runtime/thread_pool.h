@@ -23,7 +23,8 @@ public:
   int32_t size() const { return int32_t(workers_.size()) + 1; }
 
   /// Runs task(arg, p) for 0 <= p < parts <= size(), part 0 on the calling thread, and waits for all.
-  /// Returns false, having done nothing, where another thread's loop is running on this pool.
+  /// Returns false, having done nothing, where another thread's loop is running on this pool, and in a process made
+  /// by fork after the pool.
   bool run(int32_t parts, Task task, void* arg);
 
   /// Between these, workers spin while they wait for work.
@@ -41,6 +42,7 @@ private:
   void waitForTicket(Worker& worker, uint32_t seen);
   void waitForWorkers();
 
+  const uint32_t forks_; // of this process when the pool was made
   std::vector<std::unique_ptr<Worker>> workers_;
   // Written while no worker runs, read by the workers that got a ticket.
   Task task_ = nullptr;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace bevel;
 using namespace bevel::image;
@@ -208,4 +210,23 @@ TEST(ParallelFor, ReportsAFailureFromAnyThread) {
     EXPECT_EQ(bevel_run(run), BEVEL_ERROR_REFUSED);
     EXPECT_STREQ(bevel_last_error(), "'main', kernel 'k': five");
   }
+}
+
+// Threads do not exist in a forked child: its loops run on the thread that calls, and the pool can be released.
+TEST(ThreadPoolFork, ChildRunsInline) {
+  bevel_pool* pool = nullptr;
+  ASSERT_EQ(bevel_pool_create(3, &pool), BEVEL_OK);
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20); // a hang ends the child
+    auto* threads = static_cast<rt::ThreadPool*>(pool);
+    bool ran = threads->run(3, [](void*, int32_t) {}, nullptr);
+    bevel_pool_release(pool);
+    _exit(ran ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  bevel_pool_release(pool);
 }

@@ -1,0 +1,115 @@
+"""What surrounds the tool may fail or be hostile: full disks, small limits, odd names, killed processes."""
+
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build"
+SINE = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float64")):
+        y = R.sin(x)
+        return y
+"""
+LIBC_ONLY = r"""
+#include "sine.h"
+#include <stdio.h>
+int main(void) {
+  bevel_model* model;
+  bevel_instance* run;
+  double x[4] = {0, 0.5, 1, 2};
+  int64_t shape[1] = {4};
+  DLTensor t = {x, {kDLCPU, 0}, 1, {BEVEL_FLOAT_CODE, 64, 1}, shape, 0, 0};
+  if (sine_load(&model) || bevel_instance_create(model, NULL, &run) || bevel_set_input(run, 0, &t) || bevel_run(run)) {
+    puts(bevel_last_error());
+    return 1;
+  }
+  const double* y = bevel_output(run, 0)->data;
+  for (int i = 0; i < 4; ++i) printf("%.17g\n", y[i]);
+  bevel_instance_release(run);
+  bevel_model_release(model);
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def tool():
+    return BUILD / "bevel"
+
+
+@pytest.fixture
+def sine(bevel, tmp_path):
+    (tmp_path / "sine.py").write_text(SINE)
+    bevel("compile", "sine.py", "-o", "sine.so", cwd=tmp_path)
+    return tmp_path
+
+
+def test_library_names_libm(sine):
+    needed = subprocess.run(["readelf", "-d", "sine.so"], cwd=sine, capture_output=True, text=True, check=True).stdout
+    assert "libm.so.6" in needed
+    assert sorted(p.name for p in sine.iterdir()) == ["sine.h", "sine.py", "sine.so"]
+
+
+def test_c_program_outside_of_the_tree(sine):
+    (sine / "main.c").write_text(LIBC_ONLY)
+    command = ["cc", "main.c", "-std=c11", "-Wall", "-Werror", "-I", ".", "-I", ROOT / "include", "-L", "."]
+    command += ["-l:sine.so", "-L", BUILD, "-lbevel_runtime", f"-Wl,-rpath,{sine}:{BUILD}", "-o", "main"]
+    subprocess.run(command, cwd=sine, check=True)
+    out = subprocess.run(["./main"], cwd=sine, capture_output=True, text=True, check=True).stdout
+    np.testing.assert_allclose([float(v) for v in out.split()], np.sin([0, 0.5, 1, 2]), rtol=1e-15)
+
+
+def test_files_that_killed_links_left_are_removed(bevel, sine):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (sine / f"sine.so.link{ended.pid}").write_text("half")
+    (sine / f"other.so.link{ended.pid}").write_text("not of this library")
+    (sine / f"sine.so.link{os.getpid()}").write_text("another process works on it")
+    bevel("compile", "sine.py", "-o", "sine.so", cwd=sine)
+    assert not (sine / f"sine.so.link{ended.pid}").exists()
+    assert (sine / f"other.so.link{ended.pid}").exists() and (sine / f"sine.so.link{os.getpid()}").exists()
+
+
+@pytest.mark.parametrize("mask,mode", [(0o077, 0o600), (0o022, 0o644)])
+def test_files_have_the_permissions_of_umask(bevel, sine, mask, mode):
+    os.remove(sine / "sine.so")
+    before = os.umask(mask)
+    try:
+        bevel("compile", "sine.py", "-o", "sine.so", cwd=sine)
+    finally:
+        os.umask(before)
+    assert (sine / "sine.h").stat().st_mode & 0o777 == mode
+    assert (sine / "sine.so").stat().st_mode & 0o777 == mode | (mode >> 2 & 0o111)
+
+
+@pytest.mark.parametrize("command", [["inspect"], ["opt"], ["run", "--random", "1"]])
+def test_full_output(tool, sine, command):
+    with open("/dev/full", "w") as full:
+        call = [tool, command[0], "sine.py", *command[1:]]
+        done = subprocess.run(call, cwd=sine, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3 and "cannot write to standard output" in done.stderr
+
+
+def test_seconds_must_be_a_number(bevel, sine):
+    for seconds in ["nan", "-1", "inf", "x"]:
+        assert "not a number" in bevel("bench", "sine.py", "--seconds", seconds, code=2, cwd=sine).stderr
+
+
+def test_names_cannot_command_the_terminal(bevel, tmp_path):
+    (tmp_path / "odd.py").write_text(SINE.replace('R.Tensor((4,), "float64")', 'R.Tensor((4,), "red\x1b[2J")'))
+    message = bevel("run", "odd.py", code=3, cwd=tmp_path).stderr
+    assert "\x1b" not in message and "\\x1b[2J" in message
+
+
+def test_small_address_space(tool, sine):
+    limit = "ulimit -v 1500000; exec "
+    command = f"{limit} {tool} run sine.py --random 1 --no-cache"
+    done = subprocess.run(["bash", "-c", command], cwd=sine, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
