@@ -56,7 +56,8 @@ Status checkExterns(std::span<const KernelSource> kernels) {
       if (error || !call || call->op != Intrin::kCallExtern || call->args.empty()) return !error;
       const auto* name = call->args[0].as<StringImmNode>();
       if (name && !dlsym(RTLD_DEFAULT, name->value.c_str()))
-        error = Error(ErrorCode::kInvalid, "call_extern: there is no function '" + name->value + "' in this program")
+        error = Error(ErrorCode::kInvalid,
+                      "call_extern: there is no function '" + name->value + "' in this program")
                     .at(n)
                     .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
       return true;

@@ -1,7 +1,7 @@
 // bevel bench: how fast a model runs, and where its time goes.
-#include "driver/console.h"
 #include "driver/bench.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 #include "driver/host_kernel.h"
 #include "driver/program.h"
 #include "driver/session.h"
@@ -68,15 +68,15 @@ nlohmann::json profileJson(const std::vector<KernelTime>& rows) {
 
 void printProfile(const std::vector<KernelTime>& rows, const Machine& machine) {
   say("\nmachine: {:.1f} GFLOP/s, {:.1f} GB/s, from caches {:.1f} GB/s (measured)\n", machine.gflops,
-             machine.gbytes, machine.cacheGbytes);
+      machine.gbytes, machine.cacheGbytes);
   say("{:>9} {:>6} {:>6} {:>8} {:>7} {:>5}  {}\n", "ms", "%", "calls", "GFLOP/s", "GB/s", "roof",
-             "kernel: nodes of the model");
+      "kernel: nodes of the model");
   for (const KernelTime& r : rows) {
     auto number = [](double v) { return v < 0 ? std::string("-") : fmt::format("{:.1f}", v); };
     std::string nodes = r.nodes.size() > 100 ? r.nodes.substr(0, 97) + "…" : r.nodes;
     say("{:9.4f} {:6.1f} {:6} {:>8} {:>7} {:>5}  {}{}{}\n", r.ms, r.percent, r.calls, number(r.gflops),
-               number(r.gbytes), r.roofline < 0 ? "-" : fmt::format("{:.0f}%", r.roofline * 100), r.name,
-               nodes.empty() ? "" : ": ", nodes);
+        number(r.gbytes), r.roofline < 0 ? "-" : fmt::format("{:.0f}%", r.roofline * 100), r.name,
+        nodes.empty() ? "" : ": ", nodes);
   }
 }
 
@@ -170,10 +170,9 @@ void printMeasured(const BenchFlags& f, const Measured& m) {
       m.flops < 0 ? "" : fmt::format(", {:.1f} GFLOP/s", m.flops / percentile(m.times, 50) / 1e6);
   std::string what = f.function.empty() ? f.model : f.model + " " + f.function;
   say("{}: median {:.3f} ms, min {:.3f}, p90 {:.3f}, p99 {:.3f}{} ({} runs, {} thread{})\n", what,
-             percentile(m.times, 50), m.times.front(), percentile(m.times, 90), percentile(m.times, 99), rate,
-             m.times.size(), f.threads, f.threads == 1 ? "" : "s");
-  say(
-      "compiled in {:.0f} ms ({} kernel{}, {} from the cache); peak memory {:.0f} MB, of the run {:.1f} MB\n",
+      percentile(m.times, 50), m.times.front(), percentile(m.times, 90), percentile(m.times, 99), rate,
+      m.times.size(), f.threads, f.threads == 1 ? "" : "s");
+  say("compiled in {:.0f} ms ({} kernel{}, {} from the cache); peak memory {:.0f} MB, of the run {:.1f} MB\n",
       m.compileMs, m.kernels, m.kernels == 1 ? "" : "s", m.fromCache, peakMegabytes(), m.runMemory);
   if (f.profile) printProfile(m.rows, m.machine);
 }
@@ -194,7 +193,7 @@ Status run(const BenchFlags& f) {
   measured.function = name;
   if (f.json)
     say("{}\n", measuredJson(f, measured, options.target)
-                           .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+                    .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else
     printMeasured(f, measured);
   return {};

@@ -1,6 +1,6 @@
 // bevel compile: a native library and a C header.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -47,9 +47,9 @@ Status run(const CompileFlags& f) {
   } else if (!f.output.empty()) {
     std::error_code ignored;
     say("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output,
-               compiled.program.kernels.size(), compiled.kernels.fromCache,
-               double(std::filesystem::file_size(f.output, ignored)) / 1e6,
-               compiled.seconds + compiled.kernels.seconds);
+        compiled.program.kernels.size(), compiled.kernels.fromCache,
+        double(std::filesystem::file_size(f.output, ignored)) / 1e6,
+        compiled.seconds + compiled.kernels.seconds);
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // bevel docs: the reference pages that are made from the compiler's own tables.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include "ops/docs.h"
 #include "sched/docs.h"

@@ -1,6 +1,6 @@
 // bevel explain: what fused into what, which layouts and schedules were chosen, and why.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include "graph/visitor.h"
 #include "ir/build.h"

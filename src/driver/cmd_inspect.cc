@@ -1,7 +1,7 @@
 // bevel inspect: what a model file holds.
-#include "driver/console.h"
 #include "driver/check_names.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include "base/stack.h"
 #include "graph/visitor.h"
@@ -65,12 +65,12 @@ json describe(const Module& module) {
 
 void show(const json& d) {
   say("file        {} ({})\n", d["file"].get<std::string>(),
-             byteText(double(d["file_bytes"].get<uint64_t>())));
+      byteText(double(d["file_bytes"].get<uint64_t>())));
   if (d.contains("opsets"))
     for (const auto& [domain, version] : d["opsets"].items())
       say("opset       {} {}\n", domain.empty() ? "ai.onnx" : domain, version.get<int64_t>());
   say("weights     {} values, {}\n", d["weights"].get<int64_t>(),
-             byteText(double(d["weight_bytes"].get<int64_t>())));
+      byteText(double(d["weight_bytes"].get<int64_t>())));
   int more = 0;
   for (const json& f : d["functions"]) {
     if (!f.contains("inputs")) {

@@ -1,6 +1,6 @@
 // bevel ops: the operators there are, and which ONNX operators import.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include "graph/op.h"
 #include "import/onnx.h"
@@ -39,15 +39,14 @@ Status run(const OpsFlags& f) {
   for (const auto& [name, versions] : onnxOperators())
     if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});
   if (f.json) {
-    say(
-        "{}\n",
+    say("{}\n",
         json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
     return {};
   }
   if (!f.onnx) {
     for (const json& op : ops)
       say("{:28} {:18} {}\n", op["name"].get<std::string>(), op["kind"].get<std::string>(),
-                 firstLine(op["doc"].get<std::string>()));
+          firstLine(op["doc"].get<std::string>()));
     say("{} operators\n", ops.size());
     return {};
   }

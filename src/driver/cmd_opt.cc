@@ -1,6 +1,6 @@
 // bevel opt: reads a module, applies a trace, runs passes, prints it.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 #include "driver/program.h"
 
 #include "base/stack.h"

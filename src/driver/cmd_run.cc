@@ -1,6 +1,6 @@
 // bevel run: compiles a model in memory and runs it once.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 #include "driver/host_kernel.h"
 #include "driver/program.h"
 #include "driver/session.h"
@@ -110,8 +110,7 @@ void showOutputs(const RunFlags& f, const std::vector<std::pair<std::string, Hos
       rows.push_back({{"name", name}, {"value", valueJson(value)}});
     else
       say("{}: {}\n", name, summary(value));
-  if (f.json)
-    say("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
+  if (f.json) say("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
 }
 
 Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {

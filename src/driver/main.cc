@@ -1,6 +1,6 @@
 // bevel: the command line tool.
-#include "driver/console.h"
 #include "driver/commands.h"
+#include "driver/console.h"
 
 #include "ir/render.h"
 
@@ -76,7 +76,8 @@ int runTool(int argc, char** argv) {
     status = command.action();
     if (status) status = flushOutput();
   } catch (const std::bad_alloc&) {
-    status = fail(ErrorCode::kInvalid, "out of memory: the model, or an input, is too large for what this process may use");
+    status = fail(ErrorCode::kInvalid,
+                  "out of memory: the model, or an input, is too large for what this process may use");
   } catch (const std::exception& e) { // a library's
     status = fail(ErrorCode::kInternal, e.what());
   }

@@ -173,8 +173,10 @@ double memoryLimit() {
 
 Result<Ref<TensorObject>> inputTensor(DType dtype, const std::vector<int64_t>& shape) {
   BEVEL_TRY(int64_t count, elementCount(shape));
-  double bytes = double(count) * std::max<int>(dtype.bits, 1) / 8, limit = memoryLimit() / 2; // the run copies it
-  std::string text = fmt::format("a tensor of {} elements of {} takes {}", count, dtype.str(), byteText(bytes));
+  double bytes = double(count) * std::max<int>(dtype.bits, 1) / 8,
+         limit = memoryLimit() / 2; // the run copies it
+  std::string text =
+      fmt::format("a tensor of {} elements of {} takes {}", count, dtype.str(), byteText(bytes));
   if (bytes > limit)
     return fail(ErrorCode::kInvalid,
                 fmt::format("{}: the most is {}, half of the memory that there is", text, byteText(limit)));

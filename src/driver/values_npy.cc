@@ -111,7 +111,8 @@ Result<Tensor> readNpy(const std::string& path) {
     return refuse(path, fmt::format("{} bytes of data for {} elements", data.size(), *count));
   auto tensor = inputTensor(*dtype, *shape);
   if (!tensor) return refuse(path, tensor.error().message);
-  if ((*tensor)->byteSize()) std::memcpy((*tensor)->mutableBytes(), data.data(), size_t((*tensor)->byteSize()));
+  if ((*tensor)->byteSize())
+    std::memcpy((*tensor)->mutableBytes(), data.data(), size_t((*tensor)->byteSize()));
   if (valueOf(header, "fortran_order").starts_with("True")) return transposed(**tensor);
   return Tensor(*tensor);
 }

@@ -26,7 +26,8 @@ struct Underline {
 class Renderer {
 public:
   Renderer(const Error& error, const RenderOptions& options) : error_(error), options_(options) {
-    for (std::string* text : {&error_.message, &error_.hint, &error_.file, &error_.source}) *text = visible(*text);
+    for (std::string* text : {&error_.message, &error_.hint, &error_.file, &error_.source})
+      *text = visible(*text);
     for (std::string& note : error_.notes) note = visible(note);
   }
 
@@ -127,7 +128,8 @@ std::string visible(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     auto c = static_cast<unsigned char>(text[i]);
     auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-    bool wide = c == 0xc2 && next >= 0x80 && next < 0xa0; // U+0080 to U+009F in UTF-8 are control characters too
+    bool wide =
+        c == 0xc2 && next >= 0x80 && next < 0xa0; // U+0080 to U+009F in UTF-8 are control characters too
     if (!wide && ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t')) {
       out += char(c);
       continue;

@@ -24,7 +24,8 @@ static Status checkWhole(const char* path) {
   MappedFile file;
   if (file.open(path)) return BEVEL_OK; // dlopen says why
   Elf64_Ehdr header;
-  if (file.size() < sizeof header) return fail(BEVEL_ERROR_REFUSED, "%s is no library: it is too short", path);
+  if (file.size() < sizeof header)
+    return fail(BEVEL_ERROR_REFUSED, "%s is no library: it is too short", path);
   memcpy(&header, file.data(), sizeof header);
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_ident[EI_CLASS] != ELFCLASS64) return BEVEL_OK;
   uint64_t size = file.size(), table = uint64_t(header.e_phnum) * sizeof(Elf64_Phdr);
@@ -34,7 +35,8 @@ static Status checkWhole(const char* path) {
     memcpy(&part, file.data() + header.e_phoff + i * sizeof part, sizeof part);
     whole = part.p_type != PT_LOAD || (part.p_offset <= size && part.p_filesz <= size - part.p_offset);
   }
-  return whole ? Status(BEVEL_OK) : fail(BEVEL_ERROR_REFUSED, "%s is truncated: a part of the library is missing", path);
+  return whole ? Status(BEVEL_OK)
+               : fail(BEVEL_ERROR_REFUSED, "%s is truncated: a part of the library is missing", path);
 }
 
 Ref<Model> Model::load(const char* path) {

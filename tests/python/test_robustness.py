@@ -52,7 +52,9 @@ def sine(bevel, tmp_path):
 
 
 def test_library_names_libm(sine):
-    needed = subprocess.run(["readelf", "-d", "sine.so"], cwd=sine, capture_output=True, text=True, check=True).stdout
+    needed = subprocess.run(
+        ["readelf", "-d", "sine.so"], cwd=sine, capture_output=True, text=True, check=True
+    ).stdout
     assert "libm.so.6" in needed
     assert sorted(p.name for p in sine.iterdir()) == ["sine.h", "sine.py", "sine.so"]
 
@@ -103,7 +105,9 @@ def test_seconds_must_be_a_number(bevel, sine):
 
 
 def test_names_cannot_command_the_terminal(bevel, tmp_path):
-    (tmp_path / "odd.py").write_text(SINE.replace('R.Tensor((4,), "float64")', 'R.Tensor((4,), "red\x1b[2J")'))
+    (tmp_path / "odd.py").write_text(
+        SINE.replace('R.Tensor((4,), "float64")', 'R.Tensor((4,), "red\x1b[2J")')
+    )
     message = bevel("run", "odd.py", code=3, cwd=tmp_path).stderr
     assert "\x1b" not in message and "\\x1b[2J" in message
 

@@ -21,7 +21,8 @@ TEST(Robust, NullText) {
 
 // A part of a library that a full disk or a broken copy left is refused, whatever its length.
 TEST(Robust, TruncatedLibrary) {
-  std::filesystem::path whole = "/proc/self/exe", cut = std::filesystem::temp_directory_path() / "bevel_cut_XXXXXX";
+  std::filesystem::path whole = "/proc/self/exe",
+                        cut = std::filesystem::temp_directory_path() / "bevel_cut_XXXXXX";
   std::string name = cut.string();
   int fd = mkstemp(name.data());
   ASSERT_GE(fd, 0);
@@ -44,7 +45,8 @@ TEST(Robust, InstanceIsUsableAfterFailures) {
   uint32_t x = f.addParam({.name = "x", .kind = BEVEL_PARAM_ANY});
   f.addResult({.name = "y", .kind = BEVEL_PARAM_ANY});
   f.ret({reg(f.builtinTo("test.throws", {reg(x)}))});
-  auto throws = [](const bevel_ctx*, void*, const bevel_value* args, int32_t, bevel_value* result) -> int32_t {
+  auto throws = [](const bevel_ctx*, void*, const bevel_value* args, int32_t,
+                   bevel_value* result) -> int32_t {
     if (args[0].v.i == 0) throw std::bad_alloc();
     *result = args[0];
     return BEVEL_OK;
