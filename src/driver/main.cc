@@ -76,7 +76,7 @@ int runTool(int argc, char** argv) {
     status = command.action();
     if (status) status = flushOutput();
   } catch (const std::bad_alloc&) {
-    status = fail(ErrorCode::kInvalid,
+    status = fail(ErrorCode::kInternal,
                   "out of memory: the model, or an input, is too large for what this process may use");
   } catch (const std::exception& e) { // a library's
     status = fail(ErrorCode::kInternal, e.what());
