@@ -1,13 +1,13 @@
 // Which algorithm computes an operator.
 //
 // A transposed convolution whose windows do not overlap is a matrix product a pixel, and a move of its
-// results:
+// results. With x [n, c, h, w] and W [c, o, 2, 2]:
 //
-//   y = R.nn.conv_transpose2d(x, W, strides=[2, 2])      →    lv = R.nn.conv2d(x, W')             4*O
-//   outputs, kernel 1
-//       x [n, c, h, w], W [c, o, 2, 2]                        lv1 = R.reshape(lv, (n, 2, 2, o, h, w))
-//                                                             lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5,
-//                                                             2]) y = R.reshape(lv2, (n, o, 2*h, 2*w))
+//   y = R.nn.conv_transpose2d(x, W, strides=[2, 2])
+//   →   lv = R.nn.conv2d(x, W')             4*o outputs, kernel 1
+//       lv1 = R.reshape(lv, (n, 2, 2, o, h, w))
+//       lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5, 2])
+//       y = R.reshape(lv2, (n, o, 2*h, 2*w))
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
 #include "select/passes.h"

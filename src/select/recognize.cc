@@ -3,8 +3,10 @@
 //   lv = R.mean(x, axis=[-1], keepdims=1)
 //   lv1 = R.subtract(x, lv)
 //   lv2 = R.multiply(lv1, lv1)
-//   lv3 = R.mean(lv2, axis=[-1], keepdims=1)         →     gv = R.nn.layer_norm(x, gamma, beta, axis=1,
-//   epsilon=1e-5) lv4 = R.sqrt(R.add(lv3, 1e-5)) gv = R.add(R.multiply(R.divide(lv1, lv4), gamma), beta)
+//   lv3 = R.mean(lv2, axis=[-1], keepdims=1)
+//   lv4 = R.sqrt(R.add(lv3, 1e-5))
+//   gv = R.add(R.multiply(R.divide(lv1, lv4), gamma), beta)
+//   →   gv = R.nn.layer_norm(x, gamma, beta, axis=1, epsilon=1e-5)
 #include "arith/analyzer.h"
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"

@@ -3,9 +3,10 @@
 //   for c, x in T.grid(3136, 256): B[c, x] = A[x, c]
 //   →   for c0 in T.parallel(196): for x0 in 16: for c1 in 16: for x1 in T.vectorized(16): B[…] = A[…]
 //
-// 1. Neighbouring axes that every access runs through together become one. 2. The axis along which memory is
-// written is split by vectors, the axis along which most is read by as many elements: the square of both
-// stays in L1, where every line that is touched is used whole. 3. What is outside is shared by threads.
+// 1. Neighbouring axes that every access runs through together become one.
+// 2. The axis along which memory is written is split by vectors, the axis along which most is read by as many
+//    elements: the square of both stays in L1, where every line that is touched is used whole.
+// 3. What is outside is shared by threads.
 #include "autosched/rules/rules.h"
 #include "sched/steps/fuse.h"
 #include "sched/steps/get_loops.h"

@@ -39,7 +39,8 @@ struct bevel_ctx {
 };
 
 /* buffers:   data pointers of the inputs, then of the outputs, byte offsets applied, elements compact in
- * row-major order dims:      values of the kernel's symbolic dimensions, in the order of its table entry
+ *            row-major order
+ * dims:      values of the kernel's symbolic dimensions, in the order of its table entry
  * workspace: shared + per_thread * num_threads bytes as the table entry (or the call) states, aligned to 64
  * bytes and with undefined contents; thread t owns [shared + per_thread * t, shared + per_thread * (t + 1)).
  *            per_thread should be a multiple of 64. Null where both are 0.
