@@ -29,9 +29,11 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelSource& source, c
     : module_(module), context_(module.getContext()), builder_(context_), source_(source),
       f_(*source.function), target_(target), debug_(debugInfo) {
   llvm::FastMathFlags flags;
-  if (attrInt(f_.attrs, "fast_math"))
-    flags.setFast();
-  else if (!attrInt(f_.attrs, "no_contract"))
+  if (attrInt(f_.attrs, "fast_math")) {
+    flags.setFast(); // but masks of finite models hold infinities, and must work
+    flags.setNoNaNs(false);
+    flags.setNoInfs(false);
+  } else if (!attrInt(f_.attrs, "no_contract"))
     flags.setAllowContract(true);
   builder_.setFastMathFlags(flags);
 }

@@ -7,7 +7,6 @@ namespace {
 
 // Statistics of the batch, and the running ones moved towards them.
 Result<Values> batchNormTraining(Node& n) {
-  DType t = n.dtype(0);
   Ints axes = {0};
   for (size_t d = 2; d < n.rank(0); ++d) axes.push_back(int64_t(d));
   BEVEL_TRY(GraphExpr x, n.castTo(n.x(0), kFloat32));
@@ -16,16 +15,9 @@ Result<Values> batchNormTraining(Node& n) {
   BEVEL_TRY(variance, binaryOp(n, "multiply", variance, variance));
   BEVEL_TRY(variance, reduceOver(n, "mean", variance, axes, false));
   BEVEL_TRY(mean, n.emit("squeeze", {mean}, {{"axis", intList(axes)}}));
-  Array<GraphExpr> args = {n.x(0)}, batch = {mean, variance};
-  for (size_t i = 1; i < 3; ++i) {
-    BEVEL_TRY(GraphExpr e, n.castTo(n.x(i), t));
-    args.push_back(e);
-  }
-  for (const GraphExpr& b : batch) {
-    BEVEL_TRY(GraphExpr e, n.castTo(b, t));
-    args.push_back(e);
-  }
-  BEVEL_TRY(Values out, n.one("nn.batch_norm", args, {{"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}}));
+  Array<GraphExpr> batch = {mean, variance};
+  BEVEL_TRY(Values out, n.one("nn.batch_norm", {n.x(0), n.x(1), n.x(2), mean, variance},
+                              {{"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}}));
   double momentum = n.attrFloat("momentum", 0.9);
   for (size_t k = 0; k < 2; ++k) {
     DType own = n.dtype(3 + k);
@@ -46,13 +38,8 @@ Result<Values> batchNorm(Node& n) {
   if (n.attrInt("training_mode", 0) != 0) return batchNormTraining(n);
   if (n.opset < 7 && n.attrInt("is_test", 0) == 0 && n.proto.outputs.size() > 1)
     return n.unsupported("batch normalisation while training before opset 14");
-  DType t = n.dtype(0);
-  Array<GraphExpr> args = {n.x(0)};
-  for (size_t i = 1; i < 5; ++i) {
-    BEVEL_TRY(GraphExpr e, n.castTo(n.x(i), t));
-    args.push_back(e);
-  }
-  return n.one("nn.batch_norm", args, {{"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
+  return n.one("nn.batch_norm", {n.x(0), n.x(1), n.x(2), n.x(3), n.x(4)},
+               {{"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
 }
 
 Result<Values> instanceNorm(Node& n) {
@@ -104,11 +91,18 @@ Result<Values> layerNorm(Node& n) {
   return out;
 }
 
+// The result has the type of the scale.
 Result<Values> rmsNorm(Node& n) {
   BEVEL_CHECK(n.require(2));
-  return n.one(
-      "nn.rms_norm", {n.x(0), n.x(1)},
-      {{"axis", intImm(n.attrInt("axis", -1))}, {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}});
+  GraphExpr x = n.x(0);
+  if (n.dtype(1).bits > n.dtype(0).bits) {
+    BEVEL_TRY(x, n.castTo(x, n.dtype(1)));
+  }
+  BEVEL_TRY(GraphExpr y, n.emit("nn.rms_norm", {x, n.x(1)},
+                                {{"axis", intImm(n.attrInt("axis", -1))},
+                                 {"epsilon", floatNode(n.attrFloat("epsilon", 1e-5))}}));
+  BEVEL_TRY(y, n.castTo(y, n.dtype(1)));
+  return Values{n.value(y)};
 }
 
 Result<Values> lpNorm(Node& n) {
@@ -174,6 +168,8 @@ Result<GraphExpr> negativeLikelihood(Node& n, const GraphExpr& logp, size_t weig
     BEVEL_TRY(e, binaryOp(n, "multiply", e, w));
   }
   std::string reduction = n.attrStr("reduction", "mean");
+  if (reduction != "none" && reduction != "sum" && reduction != "mean")
+    return n.invalid("unknown reduction " + reduction);
   if (reduction == "none") return e;
   if (reduction == "sum") return reduceOver(n, "sum", e, std::nullopt, false);
   if (!w) return reduceOver(n, "mean", e, std::nullopt, false);

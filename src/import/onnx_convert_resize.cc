@@ -15,8 +15,8 @@ struct Plan {
   GraphExpr scaleTensor, roi; // of the run, or null
 };
 
-// floor(extent * scale), exactly where the scale is a constant.
-Result<Array<Expr>> scaledExtents(Node& n, size_t input, const Plan& p) {
+// floor(extent * scale) in single precision, as exporters compute it: 10 * 0.7 is 7.
+Result<Array<Expr>> scaledExtents(Node& n, const Plan& p) {
   Array<Expr> out;
   bool exact = !p.scales.empty();
   for (size_t k = 0; exact && k < p.axes.size(); ++k) {
@@ -24,7 +24,7 @@ Result<Array<Expr>> scaledExtents(Node& n, size_t input, const Plan& p) {
     auto c = asConst(in);
     if (!(p.scales[k] > 0 && p.scales[k] < 1e6)) return n.invalid("a scale is out of range");
     if (c)
-      out.push_back(intImm(int64_t(std::floor(double(*c) * p.scales[k]))));
+      out.push_back(intImm(int64_t(std::floor(float(*c) * float(p.scales[k])))));
     else if (p.scales[k] == std::floor(p.scales[k]))
       out.push_back(n.analyzer().simplify(in * int64_t(p.scales[k])));
     else
@@ -33,9 +33,15 @@ Result<Array<Expr>> scaledExtents(Node& n, size_t input, const Plan& p) {
   if (exact) return out;
   Array<Expr> extents;
   for (int64_t a : p.axes) extents.push_back(n.shape(0)[size_t(a)]);
+  GraphExpr scales = p.scaleTensor;
+  if (!scales) {
+    auto t = TensorObject::zeros(kFloat32, {int64_t(p.scales.size())});
+    for (size_t k = 0; k < p.scales.size(); ++k) t->setDouble(int64_t(k), p.scales[k]);
+    scales = make<const ConstantNode>(Tensor(t));
+  }
   BEVEL_TRY(GraphExpr e, n.emit("shape_to_tensor", {Node::shapeArg(extents)}));
   BEVEL_TRY(e, n.castTo(e, kFloat32));
-  BEVEL_TRY(e, binaryOp(n, "multiply", e, n.x(input)));
+  BEVEL_TRY(e, binaryOp(n, "multiply", e, scales));
   BEVEL_TRY(e, unaryOp(n, "floor", e));
   BEVEL_TRY(e, n.castTo(e, kInt64));
   return n.importer.intsOf(n.value(e));
@@ -102,6 +108,14 @@ Result<Values> resample(Node& n, const Plan& p, const std::string& transform, co
   if (mode == "bilinear" || mode == "trilinear") mode = "linear";
   if (mode != "nearest" && mode != "linear" && mode != "cubic") return n.unsupported("mode " + mode);
   GraphExpr e = n.x(0);
+  // What is interpolated along several axes is rounded once, at the end.
+  DType given = n.dtype(0), wide = given.isInteger()                    ? DType::Float(64)
+                                   : given.isFloat() && given.bits < 32 ? kFloat32
+                                                                        : given;
+  bool widened = mode != "nearest" && wide != given && p.axes.size() > 1;
+  if (widened) {
+    BEVEL_TRY(e, n.castTo(e, wide));
+  }
   for (size_t k = 0; k < p.axes.size(); ++k) {
     const Expr& in = n.shape(0)[size_t(p.axes[k])];
     bool same = provedEqual(n.analyzer(), in, p.extents[k]) && !p.scaleTensor &&
@@ -127,6 +141,12 @@ Result<Values> resample(Node& n, const Plan& p, const std::string& transform, co
         {"antialias", intImm(n.attrInt("antialias", 0))}};
     if (!p.scales.empty()) attrs.emplace_back("scale", floatNode(p.scales[k]));
     BEVEL_TRY(e, n.emit("image.resize_axis", {e, Node::shapeArg({p.extents[k]}), scale, roi}, dict(attrs)));
+  }
+  if (widened) {
+    if (given.isInteger() && given.bits <= 16) { // sums of weights such as 0.3 + 0.7 are one
+      BEVEL_TRY(e, n.castTo(e, kFloat32));
+    }
+    BEVEL_TRY(e, n.castTo(e, given));
   }
   if (e == n.x(0)) return Values{n.in(0)};
   return Values{n.value(e)};
@@ -157,7 +177,7 @@ Result<Values> resize11(Node& n) { // x, roi, scales, sizes
     return n.invalid("neither scales nor sizes are given");
   else {
     BEVEL_CHECK(constantScales(n, 2, p));
-    BEVEL_TRY(p.extents, scaledExtents(n, 2, p));
+    BEVEL_TRY(p.extents, scaledExtents(n, p));
   }
   return resample(n, p, n.attrStr("coordinate_transformation_mode", "half_pixel"),
                   n.attrStr("nearest_mode", "round_prefer_floor"));
@@ -168,7 +188,7 @@ Result<Values> resize10(Node& n) {
   BEVEL_CHECK(n.require(1));
   Plan p = allAxes(n);
   BEVEL_CHECK(constantScales(n, 1, p));
-  BEVEL_TRY(p.extents, scaledExtents(n, 1, p));
+  BEVEL_TRY(p.extents, scaledExtents(n, p));
   return resample(n, p, "asymmetric", "floor");
 }
 
@@ -177,7 +197,7 @@ Result<Values> upsample7(Node& n) {
   Plan p = allAxes(n);
   p.scales = n.attrFloats("scales");
   if (p.scales.size() != p.axes.size()) return n.invalid("one scale an axis is needed");
-  BEVEL_TRY(p.extents, scaledExtents(n, 0, p));
+  BEVEL_TRY(p.extents, scaledExtents(n, p));
   return resample(n, p, "asymmetric", "floor");
 }
 

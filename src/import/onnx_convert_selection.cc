@@ -71,7 +71,11 @@ Result<Values> compress(Node& n) {
   } else {
     BEVEL_TRY(x, reshapeTo(n, x, {product(n.analyzer(), n.shape(0))}));
   }
-  BEVEL_TRY(GraphExpr at, positions(n, n.x(1)));
+  // The condition may be longer than the axis: what it says there concerns nothing.
+  const Expr length = shapeOfExpr(x)[size_t(axis)];
+  BEVEL_TRY(GraphExpr condition,
+            sliceAxis(n, n.x(1), 0, intImm(0), n.analyzer().simplify(min(n.shape(1)[0], length))));
+  BEVEL_TRY(GraphExpr at, positions(n, condition));
   BEVEL_TRY(at, n.emit("squeeze", {at}, {{"axis", intList({0})}}));
   return n.one("take", {x, at}, {{"axis", intImm(axis)}});
 }

@@ -259,8 +259,9 @@ Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
       source.set(at.spatial + d, p);
       weight.push_back(axes.back()->var);
     }
-    Expr value = ifThenElse(valid, castTo(acc, x(source)), constant(acc, 0));
-    return te::sum(value * castTo(acc, in[1](weight)), axes);
+    // A tap that does not exist is no product with zero: the weight may be infinite.
+    Expr term = castTo(acc, x(source)) * castTo(acc, in[1](weight));
+    return te::sum(ifThenElse(valid, term, constant(acc, 0)), axes);
   });
   if (acc == x.dtype()) return TeTensors{y};
   return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, x.dtype())};

@@ -383,10 +383,11 @@ Result<HostTensors> scatterNdEval(const OpCall& call, const HostTensors& in) {
 
 // ---- one_hot
 
-Result<Type> oneHotInfer(const OpCall& call, InferContext&) {
+Result<Type> oneHotInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));
   if (call.rank(1) != 1 || call.values(2).size() != 1)
     return call.invalid("values [off, on] and one depth are expected");
+  BEVEL_CHECK(context.require(eq(call.shape(1)[0], intImm(2)), call, "two values [off, on] are expected"));
   Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
   shape.push_back(call.values(2)[0]);
   shape.append(call.shape(0).slice(size_t(axis), call.rank(0)));

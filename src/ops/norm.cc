@@ -195,7 +195,9 @@ Result<Type> batchNormInfer(const OpCall& call, InferContext& context) {
 
 Result<TeTensors> batchNormCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
-  DType t = computeType(x.dtype());
+  DType t = computeType(x.dtype()); // or that of a wider parameter: statistics keep their type
+  for (const te::Tensor& p : in)
+    if (p.dtype().bits > t.bits) t = p.dtype();
   double epsilon = call.f("epsilon");
   te::Tensor scale = te::compute({x.shape()[1]}, "bn_scale", [&](const Array<Var>& c) {
     Expr v = castTo(t, in[4](exprs(c)));
@@ -290,12 +292,19 @@ Result<Type> lrnInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));
   if (call.rank(0) < 2 || call.i("size") < 1)
     return call.invalid("at least two dimensions and a positive size are needed");
+  if (call.i("size") > 1 << 20 && !asConst(call.shape(0)[1]))
+    return call.unsupported("so many neighbours of channels whose number only the run knows");
   return call.type(0);
 }
 Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   DType t = computeType(x.dtype());
   int64_t size = call.i("size"), before = (size - 1) / 2;
+  if (auto channels = asConst(x.shape()[1])) { // what lies beyond the channels adds nothing
+    int64_t behind = std::min(size - 1 - before, *channels);
+    before = std::min(before, *channels);
+    size = before + 1 + behind;
+  }
   te::Tensor squares = te::compute(x.shape(), "lrn_sum", [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(intImm(size), "k");
     Expr c = Expr(i[1]) + Expr(k->var) - intImm(before);
@@ -307,8 +316,9 @@ Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
   });
   return TeTensors{te::compute(x.shape(), "lrn", [&](const Array<Var>& i) {
     Expr s = squares(exprs(i));
-    Expr d = bevel::call(Intrin::kPow, {real(s, call.f("bias")) + real(s, call.f("alpha") / double(size)) * s,
-                                        real(s, call.f("beta"))});
+    Expr d = bevel::call(Intrin::kPow,
+                         {real(s, call.f("bias")) + real(s, call.f("alpha") / double(call.i("size"))) * s,
+                          real(s, call.f("beta"))});
     return castTo(x.dtype(), fdiv(castTo(t, x(exprs(i))), d));
   })};
 }

@@ -132,6 +132,7 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
       return x(index);
     };
     Expr value;
+    if (mode == "nearest") at = f64(castTo(kFloat32, at)); // a scale such as 0.7f is meant to hit the halves
     if (mode == "nearest")
       value = read(castTo(kInt64, nearest<Expr>(call.s("nearest_mode"), at)));
     else {
@@ -169,6 +170,7 @@ Result<HostTensors> resizeEval(const OpCall& call, const HostTensors& in) {
   forEachIndex(shape, [&](const Ints& i) {
     double at =
         coordinate<double>(transform, double(i[size_t(axis)]), double(n), double(out), scale, start, end);
+    if (mode == "nearest") at = double(float(at));
     int64_t row = offsetOf(i, strides) - i[size_t(axis)] * strides[size_t(axis)],
             step = strides[size_t(axis)];
     auto element = [&](double p) { return row + std::min(std::max<int64_t>(int64_t(p), 0), n - 1) * step; };

@@ -31,6 +31,10 @@ Result<Type> gridSampleInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(context.require(eq(grid[0], x[0]), call, "input and grid differ in batches"));
   Array<Expr> shape = {x[0], x[1]};
   for (size_t d = 1; d + 1 < rank; ++d) shape.push_back(grid[d]);
+  Expr points = product(context.analyzer, grid, 0, rank - 1);
+  for (size_t d = 2; d < rank; ++d)
+    BEVEL_CHECK(context.require(logicalOr(x[d] > intImm(0), eq(points, intImm(0))), call,
+                                "an image without elements cannot be sampled"));
   return tensorOf(call.dtype(0), shape);
 }
 
@@ -95,7 +99,7 @@ Result<TeTensors> gridSampleCompute(const OpCall& call, const TeTensors& in) {
           call.i("align_corners") ? (g + one) * half * (a.extent - one) : ((g + one) * a.extent - one) * half;
       if (mode == "nearest")
         here = callIntrin(Intrin::kNearbyInt, here);
-      else if (padding == "border")
+      else if (padding == "border" && mode != "cubic") // cubic: the taps alone are clamped
         here = max(min(here, a.extent - one), real(g, 0));
       else if (padding == "reflection")
         here = reflect(here, a.low, a.high);
@@ -192,7 +196,7 @@ Result<HostTensors> gridSampleEval(const OpCall& call, const HostTensors& in) {
           double p = align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
           if (s.mode == "nearest")
             p = std::nearbyint(p);
-          else if (s.padding == "border")
+          else if (s.padding == "border" && s.mode != "cubic")
             p = std::clamp(p, 0.0, size - 1);
           else if (s.padding == "reflection")
             p = reflectHost(p, align ? 0 : -0.5, align ? size - 1 : size - 0.5);

@@ -89,7 +89,8 @@ private:
       const auto* call = v ? v->value.as<GraphCallNode>() : nullptr;
       const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
       GraphExpr f = g ? programs_.module()->find(g->name) : nullptr;
-      if (f.is<PrimFuncNode>() && call->typeArgs.size() == 1) {
+      const auto* type = v ? v->var->type.as<TensorTypeNode>() : nullptr; // may be stated without a shape
+      if (f.is<PrimFuncNode>() && call->typeArgs.size() == 1 && type && type->known) {
         CallInfo info;
         info.binding = VarBinding(v);
         info.program = cast<PrimFuncNode>(f);

@@ -1,0 +1,138 @@
+"""Inputs whose rank, length or values do not fit: a refusal with exit code 3, or the right result; never a signal.
+
+What is known at import is refused there, what only the run knows when it runs: each model is tried with symbolic shapes as
+well where its shapes decide.
+"""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+
+onnxruntime.set_default_logger_severity(4)
+
+
+def f32(*shape):
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def model_of(op, inputs, weights=(), symbolic=False, opset=23, outputs=1, **attributes):
+    def info(name, value):
+        shape = [f"{name}{d}" for d in range(value.ndim)] if symbolic else value.shape
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), shape)
+
+    names = [f"i{k}" if value is not None else "" for k, value in enumerate(inputs)]
+    given = {name: value for name, value in zip(names, inputs) if name}
+    constant = {names[k] for k in weights}
+    results = [f"o{k}" for k in range(outputs)]
+    graph = helper.make_graph(
+        [helper.make_node(op, names, results, **attributes)],
+        "one",
+        [info(name, value) for name, value in given.items() if name not in constant],
+        [onnx.ValueInfoProto(name=name) for name in results],
+        [numpy_helper.from_array(value, name) for name, value in given.items() if name in constant],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return model, {name: value for name, value in given.items() if name not in constant}
+
+
+@pytest.fixture
+def run(bevel, tmp_path):
+    def run(model, inputs, code=0, options=()):
+        onnx.save(model, tmp_path / "m.onnx")
+        arguments = list(options)
+        for name, value in inputs.items():
+            np.save(tmp_path / f"{name}.npy", value)
+            arguments += ["--input", f"{name}={tmp_path}/{name}.npy"]
+        folder = ["--output-dir", tmp_path, "--npy", "--threads", 1]
+        result = bevel("run", tmp_path / "m.onnx", *arguments, *folder, code=code, timeout=60)
+        assert "internal error" not in result.stderr
+        return result.stderr if code else np.load(tmp_path / "output_0.npy")
+
+    return run
+
+
+def agrees(run, op, inputs, options=(), **rest):
+    model, given = model_of(op, inputs, **rest)
+    level = onnxruntime.SessionOptions()
+    level.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), level, ["CPUExecutionProvider"])
+    want = session.run(None, given)[0]
+    got = run(model, given, options=options)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+WRONG_LENGTHS = {
+    "values": ("OneHot", [i64(0, 2), i64(3), f32(1)], [1], {}),
+    "image": ("GridSample", [f32(1, 1, 0, 3), f32(1, 2, 2, 2)], [], {}),
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("name", WRONG_LENGTHS)
+def test_lengths(run, name, symbolic):
+    op, inputs, weights, attributes = WRONG_LENGTHS[name]
+    model, given = model_of(op, inputs, weights, symbolic, **attributes)
+    run(model, given, code=3)
+
+
+def test_unknown_reduction(run):
+    model, given = model_of("NegativeLogLikelihoodLoss", [f32(2, 3), i64(0, 1)], reduction="average")
+    run(model, given, code=3)
+
+
+def test_condition_longer_than_the_data(run):
+    x = np.array([9, 4, 1], np.float32)
+    model, given = model_of("Compress", [x, np.array([1, 0, 0, 1, 1], bool)], axis=0)
+    np.testing.assert_array_equal(run(model, given), [9])
+
+
+def test_zero_remainders_have_the_sign_of_the_divisor(run):
+    x, y = np.array([0, -0.0, 0, -0.0, 4], np.float32), np.array([-2, 2, 2, -2, -2], np.float32)
+    model, given = model_of("Mod", [x, y])
+    np.testing.assert_array_equal(np.signbit(run(model, given)), [True, False, False, True, True])
+
+
+def test_taps_that_do_not_exist(run):
+    weight = np.ones((1, 1, 3, 3), np.float32)
+    weight[0, 0, 1, 1] = np.inf
+    agrees(run, "ConvTranspose", [np.ones((1, 1, 2, 2), np.float32), weight], strides=[2, 2])
+
+
+def test_statistics_keep_their_type(run):
+    x = f32(2, 2, 3).astype(np.float16)
+    one, mean = np.ones(2, np.float32), np.array([100000, 1], np.float32)
+    variance = np.array([9e8, 1e-9], np.float32)
+    model, given = model_of("BatchNormalization", [x, one, one, mean, variance], opset=15)
+    wide = (x.astype(np.float64) - mean[:, None]) / np.sqrt(variance[:, None] + 1e-5) + 1
+    np.testing.assert_allclose(run(model, given), wide.astype(np.float16), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_resized_extents_and_roundings(run, mode, symbolic):
+    scales = np.array([1, 1, 0.7, 0.7], np.float32)
+    agrees(
+        run, "Resize", [f32(1, 2, 10, 20), None, scales], weights=[2], symbolic=symbolic, opset=18, mode=mode
+    )
+    pixels = np.random.default_rng(2).integers(0, 255, (1, 1, 3, 4)).astype(np.uint8)
+    twice = np.array([1, 1, 2, 2], np.float32)
+    agrees(run, "Resize", [pixels, None, twice], weights=[2], symbolic=symbolic, opset=18, mode=mode)
+
+
+@pytest.mark.parametrize("padding", ["border", "reflection", "zeros"])
+def test_cubic_samples_at_the_border(run, padding):
+    points = np.random.default_rng(4).uniform(-1.3, 1.3, (1, 3, 3, 2)).astype(np.float32)
+    agrees(run, "GridSample", [f32(1, 1, 4, 5), points], opset=20, mode="cubic", padding_mode=padding)
+
+
+@pytest.mark.parametrize("op", ["Sigmoid", "Tanh", "Softplus", "Elu", "HardSigmoid"])
+def test_fast_math_of_large_values(run, op):
+    x = np.array([-500, -100, -89, -88, 0, 88, 89, 500], np.float32)
+    agrees(run, op, [np.tile(x, 4)], opset=17, options=["--fast-math"])
