@@ -196,13 +196,26 @@ def test_refused(bevel, folder, arguments):
     assert "error: " in result.stderr
 
 
-def test_fault_of_the_tool(bevel, folder):
+def test_fault_of_the_tool(bevel, tmp_path):
     """A system that gives no memory is nobody's wrong model; a broken assertion ends with the same code."""
 
     def limit():
-        resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+        resource.setrlimit(resource.RLIMIT_DATA, (300 << 20, 300 << 20))
 
-    assert "error" in bevel("run", "program.py", "--random", "1", code=1, cwd=folder, preexec_fn=limit).stderr
+    (tmp_path / "large.py").write_text("""@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.sblock_alloc_buffer((100000000,), "float32")
+    for i in range(100000000):
+        with T.sblock("B"):
+            vi = T.axis.spatial(100000000, i)
+            B[vi] = A[vi % 8]
+    for i in range(8):
+        with T.sblock("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi * 100]
+""")
+    run = ["run", "large.py", "--random", "1", "--interpret"]
+    assert "out of memory" in bevel(*run, code=1, cwd=tmp_path, preexec_fn=limit).stderr
 
 
 JSON = ["run", "compile", "bench", "opt", "inspect", "explain"]
