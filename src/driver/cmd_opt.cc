@@ -18,7 +18,6 @@ namespace {
 struct OptFlags {
   BuildFlags build;
   std::string file, passes, output, stopAfter, function, expect;
-  std::vector<std::string> disabled;
   bool list = false, verifyEach = false, printChanged = false, json = false;
 };
 
@@ -78,7 +77,7 @@ Status optimise(const OptFlags& f) {
   PassOptions run;
   run.verifyEach = true;
   run.roundTripEach = f.verifyEach;
-  run.disabled = f.disabled;
+  run.disabled = f.build.without;
   run.printChanged = f.printChanged;
   run.stopAfter = f.stopAfter;
   run.dumpDir = f.build.dumpDir;
@@ -128,9 +127,6 @@ void addOpt(CLI::App& app, Command& command) {
        "or exit code 3 and where they first differ")
       ->type_name("FILE");
   c->add_option("--stop-after", flags->stopAfter, "Leave out what comes after this pass")->type_name("PASS");
-  c->add_option("--disable", flags->disabled, "Leave out these passes of the list")
-      ->type_name("A,B,…")
-      ->delimiter(',');
   c->add_flag("--verify-each", flags->verifyEach,
               "Check the module after every pass: its rules, and that its text reads back as the same");
   c->add_flag("--print-changed", flags->printChanged,

@@ -91,8 +91,12 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
                       out.module = m;
                       return lowerAll(m, o);
                     }});
+  for (const char* needed : {"legalize", "plan_memory", "lower"}) // machine code is made of what these leave
+    if (std::find(o.without.begin(), o.without.end(), needed) != o.without.end())
+      return fail(ErrorCode::kUsage, fmt::format("pass '{}' cannot be left out of a compile", needed));
   PassOptions run;
   run.dumpDir = o.dumpDir;
+  run.disabled = o.without;
   run.timings = &out.timings;
   run.progress = o.progress;
   const char* check =

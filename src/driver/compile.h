@@ -23,6 +23,7 @@ struct BuildOptions {
   bool fastMath = false;               // reassociation, approximate division (docs/numerics.md)
   bool useCache = true;                // the on-disk kernel cache
   bool debugInfo = true;               // line tables of kernels
+  std::vector<std::string> without;    // passes that are left out
   std::string dumpDir;                 // every stage as text; "": none
   std::string scheduleFile;            // a trace to be applied instead of default schedules; "": none
   std::map<std::string, int64_t> dims; // values for named dimensions of an ONNX model

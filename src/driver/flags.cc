@@ -37,6 +37,10 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
   c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")
       ->type_name("DIR")
       ->group(group);
+  c.add_option("--without", f.without, "Leave out these passes, so that what one of them gains can be measured")
+      ->delimiter(',')
+      ->type_name("PASS,...")
+      ->group(group);
   c.add_flag("--no-opt", f.noOpt, "Plain loops: no fusion, no schedules")->group(group);
   c.add_flag("--fast-math", f.fastMath, "Allow reassociation and approximate division (docs/numerics.md)")
       ->group(group);
@@ -102,6 +106,7 @@ Result<BuildOptions> buildOptions(const BuildFlags& f) {
   o.fastMath = f.fastMath;
   o.useCache = !f.noCache;
   o.dumpDir = f.dumpDir;
+  o.without = f.without;
   o.scheduleFile = f.schedule;
   for (const std::string& text : f.dims) {
     BEVEL_TRY(auto pair, keyValue(text, "--dim"));

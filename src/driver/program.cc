@@ -90,7 +90,7 @@ Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name,
   auto only = make<ModuleNode>();
   only->names.push_back(make<const GlobalVarNode>(name));
   only->functions.push_back(module->find(name));
-  BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only)));
+  BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only), {.disabled = options.without}));
   return cast<PrimFuncNode>(scheduled->find(name));
 }
 
