@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
+#include <map>
 
 namespace bevel {
 namespace {
@@ -58,16 +59,22 @@ Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
 class Dumper {
 public:
   explicit Dumper(std::string folder) : folder_(std::move(folder)) {}
-  Status stage(size_t index, const std::string& name, const Module& m) {
+  // A stage is named after its pass, so that a new pass renames no other; a second run of it gets a number.
+  Status stage(const std::string& name, const Module& m) {
     if (folder_.empty()) return {};
     std::error_code failed;
     std::filesystem::create_directories(folder_, failed);
     if (failed) return fail(ErrorCode::kIo, "cannot make the folder " + folder_ + ": " + failed.message());
-    return writeModule(fmt::format("{}/{:02}_{}.txt", folder_, index, name), m, &written_);
+    int times = ++times_[name];
+    std::string file = times == 1 ? name + ".txt" : fmt::format("{}_{}.txt", name, times);
+    order_ += file + "\n";
+    BEVEL_CHECK(writeFile(folder_ + "/order", order_)); // grows with the run: an interrupted one is listed too
+    return writeModule(folder_ + "/" + file, m, &written_);
   }
 
 private:
-  std::string folder_;
+  std::string folder_, order_;
+  std::map<std::string, int> times_;
   WrittenConstants written_;
 };
 
@@ -121,7 +128,7 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
   if (!options.stopAfter.empty() && !named(passes, options.stopAfter))
     return fail(unknownPass(passes, options.stopAfter));
   Dumper dumper(options.dumpDir);
-  BEVEL_CHECK(dumper.stage(0, "input", module));
+  BEVEL_CHECK(dumper.stage("input", module));
   if (auto ok = check(options, module); !ok)
     return fail(std::move(ok.error()).note("in the input, before any pass"));
   size_t index = 0;
@@ -141,7 +148,7 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
       if (options.printChanged && changed) show(options, "after " + pass.name, module);
       if (auto ok = check(options, module); !ok)
         return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
-      BEVEL_CHECK(dumper.stage(index, pass.name, module));
+      BEVEL_CHECK(dumper.stage(pass.name, module));
     }
     if (pass.name == options.stopAfter) break;
   }

@@ -42,7 +42,7 @@ struct PassOptions {
   std::function<void(const std::string& title, const std::string& text)> print; // null: standard error
   std::string stopAfter;                                                        // "" : run all
   std::vector<std::string> disabled;
-  /// "": none; else 00_input.txt, 01_name.txt … with constants beside each, which `bevel opt` reads again. Stages with equal constants
+  /// "": none; else input.txt, NAME.txt … with constants beside each, their names in the file `order`, which `bevel opt` reads again. Stages with equal constants
   /// share one file (hard links).
   std::string dumpDir;
   /// Called before a pass: its name, how many have run, how many there are. May be null.

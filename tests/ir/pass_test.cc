@@ -102,11 +102,12 @@ TEST(Passes, DumpEveryStage) {
   TempDir dir;
   PassOptions options;
   options.dumpDir = dir.path + "/stages";
-  ASSERT_TRUE(runPasses({mark("a"), nothing()}, sample(), options).has_value());
-  for (const char* name : {"00_input.txt", "01_a.txt", "02_nothing.txt"}) {
+  ASSERT_TRUE(runPasses({mark("a"), nothing(), mark("a")}, sample(), options).has_value());
+  for (const char* name : {"input.txt", "a.txt", "nothing.txt", "a_2.txt"}) {
     auto m = readModule(dir.path + "/stages/" + name);
     EXPECT_TRUE(m.has_value()) << name << (m ? "" : m.error().str());
   }
+  EXPECT_EQ(*readFile(dir.path + "/stages/order"), "input.txt\na.txt\nnothing.txt\na_2.txt\n");
 }
 
 TEST(ConstantFiles, ModulesWithWeights) {

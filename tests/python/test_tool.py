@@ -197,8 +197,10 @@ def test_profile_of_symbolic_shapes(bevel, tmp_path):
 def test_dump_dir_and_opt(bevel, tmp_path):
     gemm_model(tmp_path / "m.onnx")
     bevel("compile", tmp_path / "m.onnx", "--dump-dir", tmp_path / "dump")
-    stages = sorted((tmp_path / "dump").glob("*.txt"))
-    assert stages[0].name == "00_input.txt" and any("plan_memory" in path.name for path in stages)
+    order = (tmp_path / "dump" / "order").read_text().split()
+    stages = [tmp_path / "dump" / name for name in order]
+    assert set(stages) == set((tmp_path / "dump").glob("*.txt"))
+    assert order[0] == "input.txt" and "plan_memory.txt" in order and order[-1] == "lower.txt"
     for stage in stages:  # each is read again, with its constants beside it, and printed as it was
         bevel("opt", stage, "-o", tmp_path / "again.txt")
         assert (tmp_path / "again.txt").read_text() == stage.read_text()
