@@ -37,7 +37,8 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
   c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")
       ->type_name("DIR")
       ->group(group);
-  c.add_option("--without", f.without, "Leave out these passes, so that what one of them gains can be measured")
+  c.add_option("--without", f.without,
+               "Leave out these passes, so that what one of them gains can be measured")
       ->delimiter(',')
       ->type_name("PASS,...")
       ->group(group);

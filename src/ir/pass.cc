@@ -68,7 +68,8 @@ public:
     int times = ++times_[name];
     std::string file = times == 1 ? name + ".txt" : fmt::format("{}_{}.txt", name, times);
     order_ += file + "\n";
-    BEVEL_CHECK(writeFile(folder_ + "/order", order_)); // grows with the run: an interrupted one is listed too
+    BEVEL_CHECK(
+        writeFile(folder_ + "/order", order_)); // grows with the run: an interrupted one is listed too
     return writeModule(folder_ + "/" + file, m, &written_);
   }
 
