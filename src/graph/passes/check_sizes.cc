@@ -41,17 +41,10 @@ protected:
     return ExprMutator::visitMatchCast(binding);
   }
 
-  GraphExpr visitIf(const GraphIf& e) override {
-    size_t before = known_.size();
-    GraphExpr out = ExprMutator::visitIf(e);
-    known_.resize(before); // a check in a branch says nothing of what follows
-    return out;
-  }
-
   Status visitSeqBody(const SeqExpr& seq, GraphExpr& result) override {
     size_t before = known_.size();
     Status status = ExprMutator::visitSeqBody(seq, result);
-    known_.resize(before);
+    known_.resize(before); // a check in a branch, or a function, says nothing of what follows it
     return status;
   }
 
