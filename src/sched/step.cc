@@ -107,9 +107,13 @@ Result<Ref<StepNode>> makeStep(const StepInfo& info, const std::vector<NodeRef>&
   return binder.step;
 }
 
+Ref<StepNode> copyOf(const StepNode& step) {
+  return Ref<StepNode>(static_cast<StepNode*>(kindInfo(step).clone(step)));
+}
+
 Ref<StepNode> freshStep(const StepNode& step, const VarMap& handles) {
   NodeRef mapped = substitute(NodeRef(&step), handles);
-  Ref<StepNode> out(static_cast<StepNode*>(kindInfo(*mapped).clone(*mapped)));
+  Ref<StepNode> out = copyOf(*mapped.as<StepNode>());
   if (const StepField* result = out->step->result()) {
     if (result->field.type == FieldType::kNode)
       out->at<NodeRef>(result->field) = nullptr;

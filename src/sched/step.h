@@ -36,6 +36,9 @@ Status registerStep(const StepInfo& row);
 Result<Ref<StepNode>> makeStep(const StepInfo& info, const std::vector<NodeRef>& args,
                                const std::vector<std::pair<std::string, NodeRef>>& named);
 
+/// A copy of the whole step, as its kind makes it: mutableCopy, which knows StepNode alone, would cut the fields off.
+Ref<StepNode> copyOf(const StepNode& step);
+
 /// A copy to execute, with other handles for those of its arguments (those without other ones stay): no results yet.
 Ref<StepNode> freshStep(const StepNode& step, const VarMap& handles = {});
 

@@ -71,7 +71,7 @@ Trace Trace::withDecision(size_t i, const std::vector<int64_t>& decision) const 
   Trace out = *this;
   const StepField* f = decisionField(*steps[i]);
   if (!f) return out;
-  Ref<StepNode> step(static_cast<StepNode*>(kindInfo(*steps[i]).clone(*steps[i])));
+  Ref<StepNode> step = copyOf(*steps[i]);
   if (f->field.type == FieldType::kInts)
     step->at<std::vector<int64_t>>(f->field) = decision;
   else
