@@ -133,6 +133,20 @@ HostKernel::compile(std::vector<KernelSource> programs, const Target& target, in
   return out;
 }
 
+Result<std::vector<RunProgram>> HostKernel::compileAll(const Module& programs, const Target& target,
+                                                       int threads, bool useCache) {
+  std::vector<KernelSource> sources;
+  for (size_t i = 0; i < programs->names.size(); ++i)
+    sources.push_back({programs->names[i]->name, cast<PrimFuncNode>(programs->functions[i])});
+  BEVEL_TRY(auto kernels, compile(std::move(sources), target, threads, useCache));
+  std::vector<RunProgram> out;
+  for (const GlobalVar& name : programs->names)
+    out.push_back([kernel = kernels.at(name->name)](const HostTensors& in,
+                                                    const std::vector<Ref<TensorObject>>& results,
+                                                    int count) { return kernel.run(in, results, count); });
+  return out;
+}
+
 Status HostKernel::run(const std::vector<Tensor>& inputs, const std::vector<Ref<TensorObject>>& outputs,
                        int threads, const std::vector<int64_t>& scalars) const {
   bevel_kernel entry = code->kernel(name);

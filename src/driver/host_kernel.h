@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codegen/llvm.h"
+#include "graph/evaluate.h"
 
 #include <map>
 
@@ -18,6 +19,9 @@ struct HostKernel {
   /// Lowers (on several threads) and compiles scheduled programs; by name.
   static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs,
                                                            const Target& target, int threads, bool useCache);
+  /// The same of every program of a module, in order, ready to run.
+  static Result<std::vector<RunProgram>> compileAll(const Module& programs, const Target& target, int threads,
+                                                    bool useCache);
   /// Runs it: inputs, then outputs, in the order of its buffer parameters. Dimensions follow from the
   /// tensors' shapes, which must agree; `scalars` are the values of its scalar parameters.
   Status run(const std::vector<Tensor>& inputs, const std::vector<Ref<TensorObject>>& outputs, int threads,

@@ -2,7 +2,7 @@
 #include "driver/pipeline.h"
 
 #include "base/file.h"
-#include "driver/evaluate_programs.h"
+#include "driver/host_kernel.h"
 #include "driver/interpret_programs.h"
 #include "graph/passes/passes.h"
 #include "loop/bounds_verifier.h"
@@ -10,6 +10,8 @@
 #include "sched/schedule.h"
 #include "select/passes.h"
 #include "select/split_preproc.h"
+
+#include <fmt/format.h>
 
 namespace bevel {
 namespace {
@@ -66,16 +68,35 @@ std::vector<Row> programRows(PipelineContext& c) {
   };
 }
 
+// Calls of constants are run by this machine, whatever the target is; with --interpret only small ones are.
+Result<Module> fold(const PipelineContext& c, const Module& module) {
+  Target target = c.target.runsOn(Target::host()) ? c.target : Target::host();
+  CompilePrograms compile = [&](const std::vector<PrimFunc>& programs) -> Result<std::vector<RunProgram>> {
+    auto all = make<ModuleNode>();
+    for (const PrimFunc& f : programs) {
+      all->names.push_back(make<const GlobalVarNode>(fmt::format("constant_{}", all->names.size()), f->type));
+      all->functions.push_back(f);
+    }
+    Module scheduled = all;
+    if (c.optimize) {
+      BEVEL_TRY(scheduled, scheduleAll(all, target, c.threads));
+    }
+    return HostKernel::compileAll(scheduled, target, c.threads, c.useCache);
+  };
+  return foldConstants(module, c.interpret ? nullptr : compile, c.threads);
+}
+
 // From graph functions to scheduled programs and planned memory.
 std::vector<Row> compileRows(PipelineContext& c) {
   const bool always = true;
+  auto folding = [&c](const Module& m) { return fold(c, m); };
   std::vector<Row> rows = {
       {always, {"check_sizes", "what calls need of symbolic sizes is checked at run time", Run(checkSizes)}},
-      {always, {"fold_constants", "evaluates calls of constants", Run(foldConstants)}},
+      {always, {"fold_constants", "evaluates calls of constants", folding}},
       {always, {"remove_dead", "drops what nothing uses", Run(removeDead)}},
       {always, {"eliminate_common", "binds equal calls once", Run(eliminateCommon)}},
       {always, {"decompose", "replaces composite operators by simpler ones", Run(decompose)}},
-      {always, {"fold_constants_again", "evaluates what decomposition uncovered", Run(foldConstants)}},
+      {always, {"fold_constants_again", "evaluates what decomposition uncovered", folding}},
       {always, {"remove_dead_again", "drops what folding left", Run(removeDead)}},
       {c.optimize, {"simplify", "removes and merges calls without effect", Run(simplifyGraph)}},
       {c.optimize,
@@ -99,9 +120,7 @@ std::vector<Row> compileRows(PipelineContext& c) {
   for (Row& r : programRows(c)) rows.push_back(std::move(r));
   std::vector<Row> end = {
       {c.optimize, {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)}},
-      {!c.interpret,
-       {"evaluate_programs", "runs programs whose arguments are constants",
-        [&c](const Module& m) { return evaluatePrograms(m, c.target, c.threads, c.useCache); }}},
+      {!c.interpret, {"evaluate_programs", "runs programs whose arguments are constants", folding}},
       {c.interpret,
        {"interpret_programs", "programs become calls of the reference interpreter (--interpret)",
         Run(interpretPrograms)}},

@@ -68,10 +68,6 @@ const Array<Expr>& OpCall::values(size_t i) const {
   return types_[i].as<ShapeTypeNode>()->values;
 }
 
-std::optional<std::vector<int64_t>> OpCall::constValues(size_t i) const {
-  return constDims(values(i));
-}
-
 Error OpCall::error(ErrorCode code, std::string message) const {
   return Error(code, fmt::format("{}: {}", op.name, message));
 }
@@ -221,27 +217,6 @@ GraphExpr absent() {
 bool isAbsent(const GraphExpr& e) {
   const auto* t = e.as<TupleNode>();
   return t && t->items.empty();
-}
-
-Result<HostTensors> evalCall(const GraphCall& call, const HostTensors& inputs) {
-  const Op* op = findOp(call->opName());
-  if (!op || !op->eval)
-    return fail(ErrorCode::kUnsupported,
-                fmt::format("operator '{}' cannot be evaluated on the host", call->opName()));
-  BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));
-  for (size_t i = 0; i < checked.size(); ++i) {
-    if (!checked.has(i)) continue;
-    if (const auto* t = checked.type(i).as<TensorTypeNode>()) {
-      if (i >= inputs.size() || !inputs[i] || constDims(t->shape) != inputs[i]->shape ||
-          t->dtype != inputs[i]->dtype)
-        return fail(
-            checked.error(ErrorCode::kInvalid, fmt::format("value of input {} differs from its type", i)));
-    } else if (op->inputs[std::min(i, op->inputs.size() - 1)].kind == InputKind::kShape &&
-               !checked.constValues(i)) {
-      return checked.unsupported("a shape value is symbolic");
-    }
-  }
-  return op->eval(checked, inputs);
 }
 
 } // namespace bevel

@@ -75,8 +75,6 @@ public:
   DType dtype(size_t i) const { return tensor(i).dtype; }
   /// Values of a kShape argument.
   const Array<Expr>& values(size_t i) const;
-  /// The same as int64s, for eval; nothing when one is symbolic.
-  std::optional<std::vector<int64_t>> constValues(size_t i) const;
 
   /// Attributes, with the entry's default where the call does not say.
   NodeRef attr(std::string_view name) const;
@@ -116,14 +114,10 @@ public:
 };
 
 using TeTensors = std::vector<te::Tensor>;
-using HostTensors = std::vector<Tensor>;
 using InferFn = Result<Type> (*)(const OpCall&, InferContext&);
 /// Tensor expressions of the results. `inputs` is parallel to call.args; those that are absent or no tensors
 /// are empty.
 using ComputeFn = Result<TeTensors> (*)(const OpCall&, const TeTensors& inputs);
-/// Straight loops on the host, written independently of compute; the oracle of tests, and constant folding.
-/// Shapes of the call are constants. Absent inputs are null.
-using EvalFn = Result<HostTensors> (*)(const OpCall&, const HostTensors& inputs);
 /// The call as other calls, emitted through the builder; the result has the type of the call.
 using DecomposeFn = Result<GraphExpr> (*)(const OpCall&, BlockBuilder&);
 /// Gradients with respect to each argument (null where none), given those of the results.
@@ -154,7 +148,6 @@ struct Op {
   std::vector<OpAttr> attrs = {};
   InferFn infer = nullptr;
   ComputeFn compute = nullptr;
-  EvalFn eval = nullptr;
   DecomposeFn decompose = nullptr;
   std::string packed = "";    // run-time function, for the closed list of data-dependent ops
   bool dataDependent = false; // result shapes depend on values
@@ -199,10 +192,6 @@ GraphCall opCall(std::string name, Array<GraphExpr> args, Dict attrs = nullptr);
 /// The empty tuple: an absent optional input.
 GraphExpr absent();
 bool isAbsent(const GraphExpr& e);
-
-/// Runs an op's eval on constants: the host result of a call. Fails when the op has none or shapes are
-/// symbolic.
-Result<HostTensors> evalCall(const GraphCall& call, const HostTensors& inputs);
 
 /// The tensor program of one call: its parameters are the call's tensor args (in order, absent ones skipped),
 /// then the results, then the scalars in `extra` (symbolic variables that no argument's shape binds).

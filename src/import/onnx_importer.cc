@@ -10,6 +10,7 @@
 #include "arith/analyzer.h"
 #include "base/stack.h"
 #include "graph/dataflow.h"
+#include "graph/evaluate.h"
 #include "ir/printer.h"
 #include "ops/ops.h"
 
@@ -79,42 +80,23 @@ Value knownInts(Array<Expr> ints, std::vector<int64_t> shape, DType dtype) {
 }
 
 Result<GraphExpr> Importer::emit(const GraphCall& call) {
-  int64_t elements = 0;
   bool constant = true;
   HostTensors inputs;
   for (const GraphExpr& a : call->args) {
-    inputs.emplace_back();
-    if (const auto* c = a.as<ConstantNode>()) {
-      inputs.back() = c->value;
-      elements += c->value->size();
-    } else if (const auto* s = a.as<ShapeExprNode>())
+    if (const auto* c = a.as<ConstantNode>())
+      inputs.push_back(c->value);
+    else if (const auto* s = a.as<ShapeExprNode>())
       constant = constant && constDims(s->values).has_value();
     else
       constant = constant && isAbsent(a);
   }
   const Op* op = findOp(call->opName());
-  if (constant && elements <= kFoldLimit && op && op->eval && op->pure) {
+  if (constant && op && op->compute && op->pure) {
     BEVEL_TRY(Type type, builder_.infer(call));
-    const auto* tuple = type.as<TupleTypeNode>();
-    const auto* t =
-        tuple && !tuple->fields_.empty() ? tuple->fields_[0].as<TensorTypeNode>() : type.as<TensorTypeNode>();
-    std::optional<std::vector<int64_t>> shape;
-    if (t && t->known) shape = constDims(t->shape);
-    if (t && !shape && t->known) { // constants may need simplification
-      Array<Expr> dims;
-      for (const Expr& d : t->shape) dims.push_back(builder_.analyzer().simplify(d));
-      shape = constDims(dims);
-    }
-    auto n = shape ? elementCount(*shape) : Result<int64_t>(kFoldLimit + 1);
-    if (n && *n <= kFoldLimit) {
-      if (auto results = evalCall(call, inputs)) {
-        if (!tuple) return GraphExpr(make<const ConstantNode>((*results)[0]));
-        Array<GraphExpr> items;
-        for (const Tensor& r : *results) items.push_back(make<const ConstantNode>(r));
-        return GraphExpr(make<const TupleNode>(items));
-      } else if (results.error().code == ErrorCode::kInvalid)
-        return fail(std::move(results.error()));
-    }
+    auto runnable = ConstantCall::of(call, nullptr);
+    // What is large is folded later, by machine code; what fails will say so when it runs.
+    if (runnable && runnable->isSmall)
+      if (auto results = runnable->run(inputs)) return constantsOf(*results, type.is<TupleTypeNode>());
   }
   if (op && op->compositeOnly()) {
     BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));

@@ -11,10 +11,9 @@ namespace bevel::onnx {
 inline constexpr int64_t kMaxNodes = 400000; // after inlining functions
 inline constexpr int kMaxFunctionDepth = 64;
 inline constexpr int kMaxGraphDepth = 48;
-inline constexpr size_t kMaxRank = 64;         // dimensions of a tensor: as many as the runtime loads
-inline constexpr int64_t kFoldLimit = 1 << 16; // elements of a call evaluated while importing
-inline constexpr size_t kTrackLimit = 256;     // elements of an integer tensor tracked as expressions
-inline constexpr int64_t kUnrollLimit = 32;    // trips of a loop that is unrolled
+inline constexpr size_t kMaxRank = 64;      // dimensions of a tensor: as many as the runtime loads
+inline constexpr size_t kTrackLimit = 256;  // elements of an integer tensor tracked as expressions
+inline constexpr int64_t kUnrollLimit = 32; // trips of a loop that is unrolled
 
 class Importer {
 public:

@@ -12,17 +12,8 @@ Expr softplusExpr(const Expr& x) {
   Expr tail = callIntrin(Intrin::kLog1p, callIntrin(Intrin::kExp, negate(callIntrin(Intrin::kAbs, x))));
   return positive(x) + tail;
 }
-double softplusOf(double x) {
-  return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
-}
-double logistic(double x) {
-  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-}
 Expr atMost(const Expr& x, double lo, double hi) {
   return min(max(x, real(x, lo)), real(x, hi));
-}
-double within(double x, double lo, double hi) {
-  return std::isnan(x) ? x : std::min(std::max(x, lo), hi);
 }
 
 // One activation; p holds its attributes in order.
@@ -32,7 +23,6 @@ struct Activation {
   const char* doc;
   std::vector<OpAttr> attrs;
   Expr (*expr)(const Expr& x, const double* p);
-  double (*host)(double x, const double* p);
 };
 
 Expr geluExpr(const Expr& x, const double*) {
@@ -79,21 +69,8 @@ Result<TeTensors> activationCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> activationEval(const OpCall& call, const HostTensors& in) {
-  const Activation& a = activationOf(call);
-  std::vector<double> p = parametersOf(call, a);
-  return HostTensors{mapHost(
-      in[0], in[0]->dtype, [&](double x) { return a.host(x, p.data()); },
-      [&](int64_t x) { return int64_t(a.host(double(x), p.data())); })};
-}
-
 Result<TeTensors> reluCompute(const OpCall&, const TeTensors& in) {
   return TeTensors{mapTensor(in[0], "relu", [](Expr x) { return positive(x); })};
-}
-Result<HostTensors> reluEval(const OpCall&, const HostTensors& in) {
-  return HostTensors{mapHost(
-      in[0], in[0]->dtype, [](double x) { return x < 0 ? 0 : x; },
-      [](int64_t x) { return std::max<int64_t>(x, 0); })};
 }
 
 // prelu: x where x >= 0, else slope * x; slope broadcasts to x in one direction.
@@ -108,22 +85,6 @@ Result<TeTensors> preluCompute(const OpCall&, const TeTensors& in) {
     return select(v[0] < constant(v[0]->dtype, 0), v[1] * v[0], v[0]);
   })};
 }
-Result<HostTensors> preluEval(const OpCall&, const HostTensors& in) {
-  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
-  int64_t i = 0;
-  forEachIndex(in[0]->shape, [&](const Ints& index) {
-    int64_t j = broadcastOffset(in[1]->shape, index);
-    if (y->dtype.isFloat()) {
-      double x = in[0]->asDouble(i);
-      y->setDouble(i, x < 0 ? x * in[1]->asDouble(j) : x);
-    } else {
-      int64_t x = in[0]->asInt(i);
-      y->setInt(i, x < 0 ? x * in[1]->asInt(j) : x);
-    }
-    ++i;
-  });
-  return HostTensors{y};
-}
 
 } // namespace
 
@@ -133,7 +94,6 @@ void register_activation(OpRegistry& r) {
          .inputs = {"x"},
          .infer = activationInfer,
          .compute = reluCompute,
-         .eval = reluEval,
          .layout = LayoutKind::kAny,
          .onnx = {{"Relu"}},
          .tests = {"float32[3,5]:special", "int32[5]:int9"}});
@@ -144,7 +104,6 @@ void register_activation(OpRegistry& r) {
              .attrs = a.attrs,
              .infer = activationInfer,
              .compute = activationCompute,
-             .eval = activationEval,
              .layout = LayoutKind::kAny,
              .tests = {"float32[3,5]", "float32[9]:special"}};
     if (*a.onnx) op.onnx = {{a.onnx}};
@@ -155,7 +114,6 @@ void register_activation(OpRegistry& r) {
          .inputs = {"x", "slope"},
          .infer = preluInfer,
          .compute = preluCompute,
-         .eval = preluEval,
          .tests = {"float32[2,3,4] float32[4]", "float32[2,3,4] float32[3,1]"}});
 }
 

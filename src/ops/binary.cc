@@ -10,15 +10,15 @@ namespace {
 
 using Values = const std::vector<Expr>&;
 
+enum Elements : uint8_t { kNumbers, kFloats, kIntegers };
+
 struct BinaryEntry {
   const char* name;
   const char* onnx;
   const char* doc;
   bool compare; // gives bool
+  Elements elements;
   Expr (*expr)(const Expr&, const Expr&);
-  double (*real)(double, double);              // null: not on floats
-  int64_t (*integer)(int64_t, int64_t, DType); // null: not on integers
-  bool (*ordered)(double, double);             // comparisons on floats
   std::vector<const char*> tests;
 };
 
@@ -59,45 +59,6 @@ Expr truncModExpr(const Expr& a, const Expr& b) {
   return guarded(BinaryOp::kMod, a, b, constant(a->dtype, 0), constant(a->dtype, 0));
 }
 
-uint64_t maskOf(DType t) {
-  return t.bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << t.bits) - 1;
-}
-uint64_t asUnsigned(int64_t x, DType t) {
-  return uint64_t(x) & maskOf(t);
-}
-
-int64_t truncDiv(int64_t a, int64_t b, DType t) {
-  if (b == 0) return 0;
-  if (t.isUInt()) return int64_t(asUnsigned(a, t) / asUnsigned(b, t));
-  return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
-}
-int64_t floorDiv(int64_t a, int64_t b, DType t) {
-  if (b == 0) return 0;
-  return t.isUInt() ? truncDiv(a, b, t) : floorDivide(a, b);
-}
-int64_t truncMod(int64_t a, int64_t b, DType t) {
-  if (b == 0 || (b == -1 && !t.isUInt())) return 0;
-  return t.isUInt() ? int64_t(asUnsigned(a, t) % asUnsigned(b, t)) : a % b;
-}
-int64_t floorMod(int64_t a, int64_t b, DType t) {
-  if (b == 0) return 0;
-  return t.isUInt() ? truncMod(a, b, t) : floorModulo(a, b);
-}
-double floorModReal(double a, double b) {
-  double r = std::fmod(a, b);
-  return r == 0 ? std::copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
-}
-
-bool lessInt(int64_t a, int64_t b, DType t) {
-  return t.isUInt() ? asUnsigned(a, t) < asUnsigned(b, t) : a < b;
-}
-double maxReal(double a, double b) {
-  return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
-}
-double minReal(double a, double b) {
-  return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
-}
-
 template <BinaryOp op> Expr plain(const Expr& a, const Expr& b) {
   return binary(op, a, b);
 }
@@ -114,12 +75,6 @@ template <BinaryOp op> Expr shiftExpr(const Expr& a, const Expr& b) {
   Expr width = constant(b->dtype, a->dtype.bits);
   Expr inside = b->dtype.isUInt() ? b < width : logicalAnd(b < width, b >= constant(b->dtype, 0));
   return select(inside, binary(op, a, select(inside, b, constant(b->dtype, 0))), constant(a->dtype, 0));
-}
-template <bool left> int64_t shiftInt(int64_t a, int64_t b, DType t) {
-  if (!left && t.isInt()) return a >> (b < 0 || b >= t.bits ? t.bits - 1 : b);
-  if (b < 0 || b >= t.bits) return 0;
-  if (left) return int64_t(uint64_t(a) << b);
-  return t.isUInt() ? int64_t(asUnsigned(a, t) >> b) : a >> b;
 }
 
 Expr bothFloat(Intrin op, const Expr& a, const Expr& b) {
@@ -142,8 +97,8 @@ const BinaryEntry& entryOf(const OpCall& call) {
 Result<Type> binaryInfer(const OpCall& call, InferContext& context) {
   const BinaryEntry& e = entryOf(call);
   DType t = call.dtype(0);
-  bool ok = t.isFloat()     ? e.real || e.ordered
-            : t.isInteger() ? e.integer != nullptr
+  bool ok = t.isFloat()     ? e.elements != kIntegers
+            : t.isInteger() ? e.elements != kFloats
                             : t.isBool() && e.compare;
   if (!ok) return call.unsupported(fmt::format("is not defined on {}", t.str()));
   return e.compare ? compareInfer(call, context) : broadcastInfer(call, context);
@@ -159,24 +114,6 @@ Result<TeTensors> binaryCompute(const OpCall& call, const TeTensors& in) {
       zipTensors({in[0], in[1]}, resultShape(call), e.name, f, e.compare ? kBool : in[0].dtype())};
 }
 
-Result<HostTensors> binaryEval(const OpCall& call, const HostTensors& in) {
-  const BinaryEntry& e = entryOf(call);
-  const TensorObject &a = *in[0], &b = *in[1];
-  auto y = TensorObject::zeros(e.compare ? kBool : a.dtype, broadcastDims(a.shape, b.shape));
-  int64_t k = 0;
-  forEachIndex(y->shape, [&](const Ints& index) {
-    int64_t i = broadcastOffset(a.shape, index), j = broadcastOffset(b.shape, index);
-    if (!a.dtype.isFloat())
-      y->setInt(k, e.integer(a.asInt(i), b.asInt(j), a.dtype));
-    else if (e.compare)
-      y->setInt(k, e.ordered(a.asDouble(i), b.asDouble(j)));
-    else
-      y->setDouble(k, e.real(a.asDouble(i), b.asDouble(j)));
-    ++k;
-  });
-  return HostTensors{y};
-}
-
 // ---- logic
 
 Result<Type> logicInfer(const OpCall& call, InferContext& context) {
@@ -190,16 +127,6 @@ template <int which> Result<TeTensors> logicCompute(const OpCall& call, const Te
                         : logicalXorExpr(v[0], v[1]);
   })};
 }
-template <int which> Result<HostTensors> logicEval(const OpCall&, const HostTensors& in) {
-  auto y = TensorObject::zeros(kBool, broadcastDims(in[0]->shape, in[1]->shape));
-  int64_t k = 0;
-  forEachIndex(y->shape, [&](const Ints& index) {
-    bool a = in[0]->asInt(broadcastOffset(in[0]->shape, index)),
-         b = in[1]->asInt(broadcastOffset(in[1]->shape, index));
-    y->setInt(k++, which == 0 ? a && b : which == 1 ? a || b : a != b);
-  });
-  return HostTensors{y};
-}
 
 } // namespace
 
@@ -211,26 +138,24 @@ void register_binary(OpRegistry& r) {
              .inputs = {"a", "b"},
              .infer = binaryInfer,
              .compute = binaryCompute,
-             .eval = binaryEval,
              .layout = LayoutKind::kAny};
     if (*e.onnx) op.onnx = {{e.onnx, 7}};
     for (const char* t : e.tests) op.tests.push_back(t);
     r.add(std::move(op));
   }
-  auto logic = [&](const char* name, const char* onnx, ComputeFn compute, EvalFn eval) {
+  auto logic = [&](const char* name, const char* onnx, ComputeFn compute) {
     r.add({.name = name,
            .doc = fmt::format("{} of bools, with numpy broadcasting. ONNX {}", onnx, onnx),
            .inputs = {"a", "b"},
            .infer = logicInfer,
            .compute = compute,
-           .eval = eval,
            .layout = LayoutKind::kAny,
            .onnx = {{onnx, 7}},
            .tests = {"bool[2,3] bool[3]"}});
   };
-  logic("logical_and", "And", logicCompute<0>, logicEval<0>);
-  logic("logical_or", "Or", logicCompute<1>, logicEval<1>);
-  logic("logical_xor", "Xor", logicCompute<2>, logicEval<2>);
+  logic("logical_and", "And", logicCompute<0>);
+  logic("logical_or", "Or", logicCompute<1>);
+  logic("logical_xor", "Xor", logicCompute<2>);
 }
 
 } // namespace bevel::ops

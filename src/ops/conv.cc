@@ -168,41 +168,6 @@ Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, out)};
 }
 
-Result<HostTensors> convEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Window w, convWindow(call));
-  auto y = TensorObject::zeros(resultOf(call), hostShape(call));
-  const Ints &xs = in[0]->shape, &ks = in[1]->shape;
-  Ints xStrides = stridesOf(xs), kStrides = stridesOf(ks), taps = {1};
-  Axes axis = axesOf(call);
-  bool hwo = outputsLast(call);
-  if (!hwo)
-    taps[0] = ks[1];
-  else
-    kStrides.insert(kStrides.begin(), {1, 0}); // as strides of [O, 1, kernel…]
-  taps.insert(taps.end(), w.kernel.begin(), w.kernel.end());
-  int64_t perOut = (hwo ? ks.back() : ks[0]) / call.i("groups"), at = 0;
-  forEachIndex(y->shape, [&](const Ints& i) {
-    double real = 0;
-    uint64_t integer = 0;
-    forEachIndex(taps, [&](const Ints& t) {
-      int64_t oc = i[axis.channel], ko = oc * kStrides[0] + t[0] * kStrides[1];
-      int64_t xo = i[0] * xStrides[0] + (oc / perOut * taps[0] + t[0]) * xStrides[axis.channel];
-      for (size_t d = 0; d < w.rank(); ++d) {
-        int64_t p = i[axis.spatial + d] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
-        if (p < 0 || p >= xs[axis.spatial + d]) return;
-        xo += p * xStrides[axis.spatial + d];
-        ko += t[d + 1] * kStrides[d + 2];
-      }
-      if (y->dtype.isFloat())
-        real += in[0]->asDouble(xo) * in[1]->asDouble(ko);
-      else
-        integer += uint64_t(in[0]->asInt(xo)) * uint64_t(in[1]->asInt(ko));
-    });
-    y->dtype.isFloat() ? y->setDouble(at++, real) : y->setInt(at++, int64_t(integer));
-  });
-  return HostTensors{y};
-}
-
 // ---- transposed
 
 Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
@@ -267,33 +232,6 @@ Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
 }
 
-// Scatters each input element: another order of loops than compute.
-Result<HostTensors> transposeEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Window w, convWindow(call));
-  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
-  std::vector<double> total(size_t(y->size()), 0);
-  const Ints &ks = in[1]->shape, &ys = y->shape;
-  Ints kStrides = stridesOf(ks), yStrides = stridesOf(ys), taps(ks.begin() + 1, ks.end());
-  Axes axis = axesOf(call);
-  int64_t perIn = ks[0] / call.i("groups"), at = 0;
-  forEachIndex(in[0]->shape, [&](const Ints& i) {
-    double value = in[0]->asDouble(at++);
-    forEachIndex(taps, [&](const Ints& t) {
-      int64_t ic = i[axis.channel], ko = ic * kStrides[0] + t[0] * kStrides[1];
-      int64_t yo = i[0] * yStrides[0] + (ic / perIn * ks[1] + t[0]) * yStrides[axis.channel];
-      for (size_t d = 0; d < w.rank(); ++d) {
-        int64_t p = i[axis.spatial + d] * w.strides[d] + t[d + 1] * w.dilation[d] - w.before[d];
-        if (p < 0 || p >= ys[axis.spatial + d]) return;
-        yo += p * yStrides[axis.spatial + d];
-        ko += t[d + 1] * kStrides[d + 2];
-      }
-      total[size_t(yo)] += value * in[1]->asDouble(ko);
-    });
-  });
-  for (int64_t k = 0; k < y->size(); ++k) y->setDouble(k, total[size_t(k)]);
-  return HostTensors{y};
-}
-
 } // namespace
 
 void register_conv(OpRegistry& r) {
@@ -328,7 +266,6 @@ void register_conv(OpRegistry& r) {
            .attrs = direct,
            .infer = convInfer,
            .compute = convCompute,
-           .eval = convEval,
            .layout = LayoutKind::kContraction,
            .tests = {x + " " + shape("6,4,", kernel),
                      shape("2,", area + ",4") + " " + shape("6,2,", kernel) + " groups=2 padding=" + pads +
@@ -346,7 +283,6 @@ void register_conv(OpRegistry& r) {
            .attrs = transposed,
            .infer = transposeInfer,
            .compute = transposeCompute,
-           .eval = transposeEval,
            .layout = LayoutKind::kContraction,
            .tests = {shape("2,", area + ",4") + " " + shape("4,3,", kernel) + " groups=2 padding=" + pads +
                          " strides=" + twos + " data_layout=NHWC",

@@ -49,21 +49,6 @@ Result<TeTensors> concatCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> concatEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
-  Ints strides = stridesOf(y->shape);
-  int64_t start = 0;
-  for (const Tensor& t : in) {
-    int64_t k = 0;
-    forEachIndex(t->shape, [&](const Ints& index) {
-      copyElement(*y, offsetOf(index, strides) + start * strides[size_t(axis)], *t, k++);
-    });
-    start += t->shape[size_t(axis)];
-  }
-  return HostTensors{y};
-}
-
 // ---- strided_slice
 
 struct Slice {
@@ -172,22 +157,6 @@ Result<TeTensors> sliceCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> sliceEval(const OpCall& call, const HostTensors& in) {
-  Analyzer an;
-  BEVEL_TRY(std::vector<Slice> slices, slicesOf(call, an));
-  Ints shape, begin, step, strides = stridesOf(in[0]->shape);
-  for (const Slice& s : slices) {
-    shape.push_back(*asConst(s.extent));
-    begin.push_back(*asConst(s.begin));
-    step.push_back(*asConst(s.step));
-  }
-  return HostTensors{gatherHost(in[0], shape, [&](const Ints& i) {
-    int64_t at = 0;
-    for (size_t d = 0; d < shape.size(); ++d) at += (begin[d] + i[d] * step[d]) * strides[d];
-    return at;
-  })};
-}
-
 // ---- tile, flip
 
 Result<Type> tileInfer(const OpCall& call, InferContext& context) {
@@ -208,14 +177,6 @@ Result<TeTensors> tileCompute(const OpCall& call, const TeTensors& in) {
     return in[0](index);
   })};
 }
-Result<HostTensors> tileEval(const OpCall& call, const HostTensors& in) {
-  Ints strides = stridesOf(in[0]->shape);
-  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) {
-    int64_t at = 0;
-    for (size_t d = 0; d < i.size(); ++d) at += i[d] % in[0]->shape[d] * strides[d];
-    return at;
-  })};
-}
 
 Result<Type> flipInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
@@ -227,14 +188,6 @@ Result<TeTensors> flipCompute(const OpCall& call, const TeTensors& in) {
     Array<Expr> index = exprs(i);
     index.set(size_t(axis), in[0].shape()[size_t(axis)] - 1 - Expr(i[size_t(axis)]));
     return in[0](index);
-  })};
-}
-Result<HostTensors> flipEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  Ints strides = stridesOf(in[0]->shape);
-  return HostTensors{gatherHost(in[0], in[0]->shape, [&](const Ints& i) {
-    size_t a = size_t(axis);
-    return offsetOf(i, strides) + (in[0]->shape[a] - 1 - 2 * i[a]) * strides[a];
   })};
 }
 
@@ -297,31 +250,6 @@ Result<TeTensors> padCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> padEval(const OpCall& call, const HostTensors& in) {
-  std::string mode = call.s("mode");
-  Ints pads = *call.constValues(1), shape = in[0]->shape, strides = stridesOf(shape);
-  return HostTensors{gatherHost(
-      in[0], hostShape(call),
-      [&](const Ints& i) -> int64_t {
-        int64_t at = 0;
-        for (size_t d = 0; d < shape.size(); ++d) {
-          int64_t k = i[d] - pads[d], n = shape[d];
-          if (mode == "constant" && (k < 0 || k >= n)) return -1;
-          if (mode == "edge")
-            k = std::min(std::max<int64_t>(k, 0), n - 1);
-          else if (mode == "wrap")
-            k = floorModulo(k, n);
-          else if (mode == "reflect") {
-            while (n > 1 && (k < 0 || k >= n)) k = k < 0 ? -k : 2 * (n - 1) - k;
-            if (n == 1) k = 0;
-          }
-          at += k * strides[d];
-        }
-        return at;
-      },
-      call.has(2) ? in[2] : nullptr)};
-}
-
 // ---- where
 
 Result<Type> whereInfer(const OpCall& call, InferContext& context) {
@@ -337,15 +265,6 @@ Result<TeTensors> whereCompute(const OpCall& call, const TeTensors& in) {
     return select(readBroadcast(in[0], shape, i), readBroadcast(in[1], shape, i),
                   readBroadcast(in[2], shape, i));
   })};
-}
-Result<HostTensors> whereEval(const OpCall& call, const HostTensors& in) {
-  auto y = TensorObject::zeros(in[1]->dtype, hostShape(call));
-  int64_t k = 0;
-  forEachIndex(y->shape, [&](const Ints& i) {
-    const Tensor& from = in[0]->asInt(broadcastOffset(in[0]->shape, i)) ? in[1] : in[2];
-    copyElement(*y, k++, *from, broadcastOffset(from->shape, i));
-  });
-  return HostTensors{y};
 }
 
 // ---- trilu, arange, eye
@@ -364,15 +283,6 @@ Result<TeTensors> triluCompute(const OpCall& call, const TeTensors& in) {
     return select(upper ? distance >= k : distance <= k, in[0](exprs(i)), constant(in[0].dtype(), 0));
   })};
 }
-Result<HostTensors> triluEval(const OpCall& call, const HostTensors& in) {
-  int64_t k = (*call.constValues(1))[0];
-  bool upper = call.i("upper") != 0;
-  Ints strides = stridesOf(in[0]->shape);
-  return HostTensors{gatherHost(in[0], in[0]->shape, [&](const Ints& i) {
-    int64_t distance = i[i.size() - 1] - i[i.size() - 2];
-    return (upper ? distance >= k : distance <= k) ? offsetOf(i, strides) : int64_t(-1);
-  })};
-}
 
 Result<Type> arangeInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireSameDType(call, 0, 2));
@@ -386,15 +296,6 @@ Result<TeTensors> arangeCompute(const OpCall& call, const TeTensors& in) {
     return castTo(in[0].dtype(), widen(in[0]({})) + castTo(t, i[0]) * widen(in[1]({})));
   })};
 }
-Result<HostTensors> arangeEval(const OpCall& call, const HostTensors& in) {
-  auto y = TensorObject::zeros(in[0]->dtype, *call.constValues(2));
-  for (int64_t i = 0; i < y->size(); ++i)
-    if (y->dtype.isFloat())
-      y->setDouble(i, in[0]->asDouble(0) + double(i) * in[1]->asDouble(0));
-    else
-      y->setInt(i, in[0]->asInt(0) + i * in[1]->asInt(0));
-  return HostTensors{y};
-}
 
 Result<Type> eyeInfer(const OpCall& call, InferContext&) {
   if (call.values(0).size() != 2) return call.invalid("two dimensions are needed");
@@ -406,14 +307,6 @@ Result<TeTensors> eyeCompute(const OpCall& call, const TeTensors&) {
     return castTo(t, eq(Expr(i[0]) + intImm(call.i("k")), i[1]));
   })};
 }
-Result<HostTensors> eyeEval(const OpCall& call, const HostTensors&) {
-  auto y = TensorObject::zeros(call.dtypeAttr("dtype"), *call.constValues(0));
-  for (int64_t i = 0; i < y->shape[0]; ++i) {
-    int64_t j = i + call.i("k");
-    if (j >= 0 && j < y->shape[1]) y->setDouble(i * y->shape[1] + j, 1);
-  }
-  return HostTensors{y};
-}
 
 /// Operators that make a tensor by its indices.
 void registerMakers(OpRegistry& r) {
@@ -423,14 +316,12 @@ void registerMakers(OpRegistry& r) {
          .attrs = {intAttr("upper", 1)},
          .infer = triluInfer,
          .compute = triluCompute,
-         .eval = triluEval,
          .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
   r.add({.name = "arange",
          .doc = "start + i * step for i below count. ONNX Range.",
          .inputs = {"start", "step", {"count", InputKind::kShape}},
          .infer = arangeInfer,
          .compute = arangeCompute,
-         .eval = arangeEval,
          .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
   r.add({.name = "eye",
          .doc = "Ones on diagonal k, zeros elsewhere. ONNX EyeLike.",
@@ -438,7 +329,6 @@ void registerMakers(OpRegistry& r) {
          .attrs = {intAttr("k", 0), dtypeAttr("dtype", kFloat32)},
          .infer = eyeInfer,
          .compute = eyeCompute,
-         .eval = eyeEval,
          .tests = {"shape(3,4) k=1", "shape(2,2) k=-1 dtype=int32"}});
 }
 
@@ -451,7 +341,6 @@ void register_move(OpRegistry& r) {
          .attrs = {intAttr("axis", 0)},
          .infer = concatInfer,
          .compute = concatCompute,
-         .eval = concatEval,
          .onnx = {{"Concat", 4}},
          .tests = {"float32[2,3] float32[2,1] axis=1", "int64[2]:int9 int64[0]:int9 int64[3]:int9",
                    "float32[2,2] axis=-1"}});
@@ -463,7 +352,6 @@ void register_move(OpRegistry& r) {
          .attrs = {intsAttr("axes")},
          .infer = sliceInfer,
          .compute = sliceCompute,
-         .eval = sliceEval,
          .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]",
                    "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
                    "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)"}});
@@ -472,7 +360,6 @@ void register_move(OpRegistry& r) {
          .inputs = {"x", {"repeats", InputKind::kShape}},
          .infer = tileInfer,
          .compute = tileCompute,
-         .eval = tileEval,
          .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
   r.add({.name = "flip",
          .doc = "Elements in reverse order along an axis.",
@@ -480,7 +367,6 @@ void register_move(OpRegistry& r) {
          .attrs = {intAttr("axis", 0)},
          .infer = flipInfer,
          .compute = flipCompute,
-         .eval = flipEval,
          .tests = {"float32[3,5] axis=-1"}});
   r.add({.name = "nn.pad",
          .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode "
@@ -490,7 +376,6 @@ void register_move(OpRegistry& r) {
          .attrs = {strAttr("mode", "constant")},
          .infer = padInfer,
          .compute = padCompute,
-         .eval = padEval,
          .tests = {"float32[3,4] shape(1,0,0,2)", "float32[3,4] shape(0,-1,2,3) float32[]",
                    "float32[1,4] shape(0,3,0,2) mode=reflect", "float32[5] shape(7,6) mode=reflect",
                    "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
@@ -499,7 +384,6 @@ void register_move(OpRegistry& r) {
          .inputs = {"condition", "x", "y"},
          .infer = whereInfer,
          .compute = whereCompute,
-         .eval = whereEval,
          .layout = LayoutKind::kAny,
          .onnx = {{"Where", 9}},
          .tests = {"bool[3,1] float32[4] float32[2,1,1]", "bool[] int32[2]:int9 int32[2]:int9"}});

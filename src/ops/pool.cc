@@ -184,60 +184,6 @@ Result<TeTensors> maxIndicesCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{both[1], both[0]};
 }
 
-// Calls f(offset, spatial position) for the cells of a window inside the input.
-void forEachTap(const Window& w, const Ints& shape, const Ints& i,
-                FunctionRef<void(int64_t, const Ints&)> f) {
-  Ints strides = stridesOf(shape), at(w.rank());
-  forEachIndex(w.kernel, [&](const Ints& t) {
-    int64_t o = i[0] * strides[0] + i[w.channel] * strides[w.channel];
-    for (size_t d = 0; d < w.rank(); ++d) {
-      at[d] = i[w.spatial + d] * w.strides[d] + t[d] * w.dilation[d] - w.before[d];
-      if (at[d] < 0 || at[d] >= shape[w.spatial + d]) return;
-      o += at[d] * strides[w.spatial + d];
-    }
-    f(o, at);
-  });
-}
-
-Result<HostTensors> poolEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Window w, windowOf(call));
-  bool average = call.op.name == "nn.avg_pool", include = average && call.i("count_include_pad") != 0;
-  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call)), where = TensorObject::zeros(kInt64, y->shape);
-  const Ints& shape = in[0]->shape;
-  int64_t k = 0;
-  forEachIndex(y->shape, [&](const Ints& i) {
-    double total = 0, best = -INFINITY;
-    int64_t cells = 0, bestAt = -1;
-    forEachTap(w, shape, i, [&](int64_t o, const Ints&) {
-      double v = in[0]->asDouble(o);
-      total += v;
-      ++cells;
-      if (bestAt < 0 || v > best || (std::isnan(v) && !std::isnan(best))) best = v, bestAt = o;
-    });
-    if (include) {
-      cells = 1;
-      for (size_t d = 0; d < w.rank(); ++d) {
-        int64_t inRange = 0;
-        for (int64_t t = 0; t < w.kernel[d]; ++t)
-          inRange += i[w.spatial + d] * w.strides[d] + t * w.dilation[d] - w.before[d] <
-                     shape[w.spatial + d] + w.after[d];
-        cells *= inRange;
-      }
-    }
-    if (average)
-      y->setDouble(k, total / double(cells));
-    else if (bestAt >= 0)
-      copyElement(*y, k, *in[0], bestAt);
-    else
-      y->dtype.isFloat() ? y->setDouble(k, -INFINITY) : y->setInt(k, minValue(y->dtype));
-    where->setInt(k++, bestAt < 0 ? INT64_MAX : bestAt);
-  });
-  if (call.op.name != "nn.max_pool_with_indices") return HostTensors{y};
-  if (call.i("storage_order") != 0)
-    return call.unsupported("column-major indices are computed by compiled code only");
-  return HostTensors{y, where};
-}
-
 } // namespace
 
 void register_pool(OpRegistry& r) {
@@ -252,7 +198,6 @@ void register_pool(OpRegistry& r) {
          .attrs = attrs,
          .infer = poolInfer,
          .compute = maxPoolCompute,
-         .eval = poolEval,
          .layout = LayoutKind::kContraction,
          .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]",
                    "float32[2,7,8,3] kernel=[3,2] strides=[2,2] padding=[1,0,1,1] data_layout=NHWC",
@@ -265,7 +210,6 @@ void register_pool(OpRegistry& r) {
          .attrs = average,
          .infer = poolInfer,
          .compute = avgPoolCompute,
-         .eval = poolEval,
          .layout = LayoutKind::kContraction,
          .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1",
                    "float32[1,1,12] kernel=[7] strides=[3] padding=[0,3] ceil_mode=1 count_include_pad=1",
@@ -279,7 +223,6 @@ void register_pool(OpRegistry& r) {
          .attrs = indexed,
          .infer = poolInfer,
          .compute = maxIndicesCompute,
-         .eval = poolEval,
          .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]"}});
 }
 

@@ -51,16 +51,6 @@ Result<TeTensors> uniformCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> uniformEval(const OpCall& call, const HostTensors& in) {
-  auto y = TensorObject::zeros(call.dtypeAttr("dtype"), *call.constValues(0));
-  uint32_t seed = mixHost(uint32_t(call.i("seed")) + kGolden);
-  if (call.has(1)) seed = mixHost(seed ^ uint32_t(in[1]->asInt(0)) * kGolden);
-  double low = call.f("low"), span = call.f("high") - low;
-  for (int64_t i = 0; i < y->size(); ++i)
-    y->setDouble(i, double(mixHost(uint32_t(i) ^ seed) >> 8) * 0x1p-24 * span + low);
-  return HostTensors{y};
-}
-
 } // namespace
 
 void register_random(OpRegistry& r) {
@@ -73,7 +63,6 @@ void register_random(OpRegistry& r) {
        .attrs = {dtypeAttr("dtype", kFloat32), floatAttr("low", 0), floatAttr("high", 1), intAttr("seed", 0)},
        .infer = uniformInfer,
        .compute = uniformCompute,
-       .eval = uniformEval,
        .tests = {"shape(3,5)", "shape(4) int64[]:int9 seed=3", "shape(7) seed=9 low=-2.5 high=4.0"}});
 }
 

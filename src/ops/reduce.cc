@@ -104,85 +104,6 @@ Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
       [&](Expr e) { return k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e; }, x.dtype())};
 }
 
-struct Accumulator {
-  double real;
-  int64_t integer;
-};
-
-Accumulator identityOf(Kind k, DType t) {
-  switch (k) {
-  case Kind::kProd:
-  case Kind::kAll:
-    return {1, 1};
-  case Kind::kMax:
-    return {-INFINITY, minValue(t)};
-  case Kind::kMin:
-    return {INFINITY, t.isUInt() && t.bits == 64 ? -1 : maxValue(t)};
-  default:
-    return {0, 0};
-  }
-}
-
-void accumulate(Kind k, Accumulator& a, double x, int64_t i, bool isUnsigned) {
-  auto less = [&](int64_t p, int64_t q) { return isUnsigned ? uint64_t(p) < uint64_t(q) : p < q; };
-  switch (k) {
-  case Kind::kSum:
-  case Kind::kMean:
-    a.real += x;
-    a.integer = int64_t(uint64_t(a.integer) + uint64_t(i));
-    break;
-  case Kind::kProd:
-    a.real *= x;
-    a.integer = int64_t(uint64_t(a.integer) * uint64_t(i));
-    break;
-  case Kind::kMax:
-    if (std::isnan(x) || x > a.real) a.real = std::isnan(a.real) ? a.real : x;
-    if (less(a.integer, i)) a.integer = i;
-    break;
-  case Kind::kMin:
-    if (std::isnan(x) || x < a.real) a.real = std::isnan(a.real) ? a.real : x;
-    if (less(i, a.integer)) a.integer = i;
-    break;
-  case Kind::kAll:
-    a.integer = a.integer && i;
-    break;
-  case Kind::kAny:
-    a.integer = a.integer || i;
-    break;
-  }
-}
-
-Result<HostTensors> reduceOver(const OpCall& call, const HostTensors& in, const Ints& axes, Kind k) {
-  bool isUnsigned = in[0]->dtype.isUInt(), real = in[0]->dtype.isFloat();
-  Ints kept = in[0]->shape;
-  int64_t n = 1;
-  for (int64_t a : axes) {
-    n *= kept[size_t(a)];
-    kept[size_t(a)] = 1;
-  }
-  std::vector<Accumulator> totals(size_t(count(kept)), identityOf(k, in[0]->dtype));
-  int64_t at = 0;
-  forEachIndex(in[0]->shape, [&](const Ints& i) {
-    Accumulator& a = totals[size_t(broadcastOffset(kept, i))];
-    accumulate(k, a, real ? in[0]->asDouble(at) : 0, real ? 0 : in[0]->asInt(at), isUnsigned);
-    ++at;
-  });
-  auto y = TensorObject::zeros(in[0]->dtype, hostShape(call));
-  for (int64_t i = 0; i < y->size(); ++i) {
-    const Accumulator& a = totals[size_t(i)];
-    if (real)
-      y->setDouble(i, k == Kind::kMean ? a.real / double(n) : a.real);
-    else
-      y->setInt(i, k == Kind::kMean && n ? a.integer / n : a.integer);
-  }
-  return HostTensors{y};
-}
-
-Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Ints axes, reducedAxes(call));
-  return reduceOver(call, in, axes, kindOf(call));
-}
-
 // ---- axes that only the run knows: sum_at and the like
 
 // reduced[d]: 1 when axis d is among the values, else 0.
@@ -274,11 +195,6 @@ Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> reduceAtEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Ints axes, normalizeAxes(call, *call.constValues(1), call.rank(0)));
-  return reduceOver(call, in, axes, kindAt(call));
-}
-
 // ---- argmax, argmin
 
 Result<Type> argInfer(const OpCall& call, InferContext& context) {
@@ -321,32 +237,6 @@ Result<TeTensors> argCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{both[0]};
 }
 
-Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool last = call.i("select_last_index") != 0, largest = call.op.name == "argmax",
-       real = in[0]->dtype.isFloat();
-  Ints kept = in[0]->shape, strides = stridesOf(kept);
-  int64_t n = kept[size_t(axis)];
-  kept[size_t(axis)] = 1;
-  auto y = TensorObject::zeros(kInt64, hostShape(call));
-  if (n == 0) return call.invalid("the axis is empty");
-  int64_t at = 0;
-  forEachIndex(kept, [&](const Ints& i) {
-    int64_t start = offsetOf(i, strides), best = 0;
-    auto better = [&](int64_t a, int64_t b) { // element a over element b
-      int64_t oa = start + a * strides[size_t(axis)], ob = start + b * strides[size_t(axis)];
-      if (!real) return largest ? in[0]->asInt(oa) > in[0]->asInt(ob) : in[0]->asInt(oa) < in[0]->asInt(ob);
-      double x = in[0]->asDouble(oa), z = in[0]->asDouble(ob);
-      if (std::isnan(z)) return false;
-      return std::isnan(x) || (largest ? x > z : x < z);
-    };
-    for (int64_t k = 1; k < n; ++k)
-      if (better(k, best) || (last && !better(best, k))) best = k;
-    y->setInt(at++, best);
-  });
-  return HostTensors{y};
-}
-
 // ---- cumsum
 
 Result<Type> cumInfer(const OpCall& call, InferContext&) {
@@ -383,32 +273,6 @@ Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
   return te::externOp({out}, {x}, call.op.name, body);
 }
 
-Result<HostTensors> cumEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0,
-       product = call.op.name == "cumprod";
-  auto y = TensorObject::zeros(in[0]->dtype, in[0]->shape);
-  Ints outer = in[0]->shape, strides = stridesOf(outer);
-  int64_t n = outer[size_t(axis)], step = strides[size_t(axis)];
-  outer[size_t(axis)] = std::min<int64_t>(n, 1);
-  forEachIndex(outer, [&](const Ints& i) {
-    double real = product ? 1 : 0;
-    int64_t integer = product ? 1 : 0, start = offsetOf(i, strides);
-    for (int64_t k = 0; k < n; ++k) {
-      int64_t at = start + (reverse ? n - 1 - k : k) * step;
-      auto put = [&] { y->dtype.isFloat() ? y->setDouble(at, real) : y->setInt(at, integer); };
-      if (exclusive) put();
-      if (y->dtype.isFloat())
-        real = product ? real * in[0]->asDouble(at) : real + in[0]->asDouble(at);
-      else
-        integer = int64_t(product ? uint64_t(integer) * uint64_t(in[0]->asInt(at))
-                                  : uint64_t(integer) + uint64_t(in[0]->asInt(at)));
-      if (!exclusive) put();
-    }
-  });
-  return HostTensors{y};
-}
-
 } // namespace
 
 void register_reduce(OpRegistry& r) {
@@ -439,7 +303,6 @@ void register_reduce(OpRegistry& r) {
            .attrs = {intsAttr("axis"), intAttr("keepdims", 0)},
            .infer = reduceInfer,
            .compute = reduceCompute,
-           .eval = reduceEval,
            .tests = row.tests});
   for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
     r.add({.name = name,
@@ -449,7 +312,6 @@ void register_reduce(OpRegistry& r) {
            .attrs = {intAttr("keepdims", 0)},
            .infer = reduceAtInfer,
            .compute = reduceAtCompute,
-           .eval = reduceAtEval,
            .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0) keepdims=1"}});
   for (const char* name : {"argmax", "argmin"})
     r.add({.name = name,
@@ -460,7 +322,6 @@ void register_reduce(OpRegistry& r) {
            .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)},
            .infer = argInfer,
            .compute = argCompute,
-           .eval = argEval,
            .onnx = {{name[4] == 'a' ? "ArgMax" : "ArgMin"}},
            .tests = {"float32[3,5] axis=1", "float32[9]:special keepdims=0",
                      "int32[7]:idx5 select_last_index=1"}});
@@ -471,7 +332,6 @@ void register_reduce(OpRegistry& r) {
            .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)},
            .infer = cumInfer,
            .compute = cumCompute,
-           .eval = cumEval,
            .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
 }
 

@@ -155,45 +155,6 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> resizeEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  BEVEL_TRY(Taps taps, tapsOf(call));
-  std::string mode = call.s("mode"), transform = call.s("coordinate_transformation_mode");
-  Ints shape = in[0]->shape, strides = stridesOf(shape);
-  int64_t n = shape[size_t(axis)], out = (*call.constValues(1))[0], k = 0;
-  shape[size_t(axis)] = out;
-  auto y = TensorObject::zeros(in[0]->dtype, shape);
-  double scale = call.has(2)           ? in[2]->asDouble(0)
-                 : call.f("scale") > 0 ? call.f("scale")
-                                       : double(out) / double(n);
-  double start = call.has(3) ? in[3]->asDouble(0) : 0, end = call.has(3) ? in[3]->asDouble(1) : 0;
-  forEachIndex(shape, [&](const Ints& i) {
-    double at =
-        coordinate<double>(transform, double(i[size_t(axis)]), double(n), double(out), scale, start, end);
-    if (mode == "nearest") at = double(float(at));
-    int64_t row = offsetOf(i, strides) - i[size_t(axis)] * strides[size_t(axis)],
-            step = strides[size_t(axis)];
-    auto element = [&](double p) { return row + std::min(std::max<int64_t>(int64_t(p), 0), n - 1) * step; };
-    if (transform == "tf_crop_and_resize" && (at < 0 || at > double(n - 1)))
-      y->setDouble(k++, call.f("extrapolation_value"));
-    else if (mode == "nearest")
-      copyElement(*y, k++, *in[0], element(nearest<double>(call.s("nearest_mode"), at)));
-    else {
-      double base = std::floor(at), total = 0, sum = 0;
-      for (int64_t t = 0; t < taps.count; ++t) {
-        double p = base + double(taps.first + t),
-               w = weight<double>(mode, (p - at) * taps.stretch, call.f("cubic_coeff_a"));
-        if (call.i("exclude_outside") && (p < 0 || p >= double(n))) continue;
-        total += w;
-        sum += w * in[0]->asDouble(element(p));
-      }
-      double v = call.i("exclude_outside") || taps.stretch != 1 ? sum / total : sum;
-      y->setDouble(k++, y->dtype.isFloat() ? v : std::trunc(v));
-    }
-  });
-  return HostTensors{y};
-}
-
 } // namespace
 
 void register_resize(OpRegistry& r) {
@@ -212,7 +173,6 @@ void register_resize(OpRegistry& r) {
                  intAttr("exclude_outside", 0), floatAttr("extrapolation_value", 0), intAttr("antialias", 0)},
        .infer = resizeInfer,
        .compute = resizeCompute,
-       .eval = resizeEval,
        .tests = {"float32[2,3] shape(7) scale=2.5", "float32[2,4] shape(7) mode=linear",
                  "float32[5] shape(3) mode=cubic exclude_outside=1",
                  "float32[4] shape(7) mode=linear coordinate_transformation_mode=align_corners",

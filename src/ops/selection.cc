@@ -89,36 +89,6 @@ Result<TeTensors> topkCompute(const OpCall& call, const TeTensors& in) {
   return te::externOp({values, indices}, {x}, "topk", body);
 }
 
-Result<HostTensors> topkEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool largest = call.i("largest") != 0, real = in[0]->dtype.isFloat(), isUnsigned = in[0]->dtype.isUInt();
-  Ints shape = in[0]->shape, strides = stridesOf(shape);
-  int64_t n = shape[size_t(axis)], k = (*call.constValues(1))[0], step = strides[size_t(axis)];
-  shape[size_t(axis)] = k;
-  auto values = TensorObject::zeros(in[0]->dtype, shape), indices = TensorObject::zeros(kInt64, shape);
-  Ints outStrides = stridesOf(shape), outer = shape;
-  outer[size_t(axis)] = std::min<int64_t>(k, 1);
-  forEachIndex(outer, [&](const Ints& at) {
-    int64_t start = offsetOf(at, strides), out = offsetOf(at, outStrides);
-    std::vector<int64_t> order;
-    for (int64_t i = 0; i < n; ++i) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) {
-      if (!largest) std::swap(p, q);
-      if (real) {
-        double a = in[0]->asDouble(start + p * step), b = in[0]->asDouble(start + q * step);
-        return std::isnan(a) ? !std::isnan(b) : a > b;
-      }
-      int64_t a = in[0]->asInt(start + p * step), b = in[0]->asInt(start + q * step);
-      return isUnsigned ? uint64_t(a) > uint64_t(b) : a > b;
-    });
-    for (int64_t i = 0; i < k; ++i) {
-      copyElement(*values, out + i * outStrides[size_t(axis)], *in[0], start + order[size_t(i)] * step);
-      indices->setInt(out + i * outStrides[size_t(axis)], order[size_t(i)]);
-    }
-  });
-  return HostTensors{values, indices};
-}
-
 // ---- nonzero
 
 // The count comes from outside: it is read into a shape before.
@@ -151,21 +121,6 @@ Result<TeTensors> nonzeroCompute(const OpCall& call, const TeTensors& in) {
   for (size_t d = x.rank(); d-- > 0;) body = forLoop(loops[d], x.shape()[d], body);
   body = make<const AllocNode>(at, seq({store(at, intImm(0), zero), body}));
   return te::externOp({out}, {x}, "nonzero", body);
-}
-
-Result<HostTensors> nonzeroEval(const OpCall& call, const HostTensors& in) {
-  int64_t n = (*call.constValues(1))[0], at = 0, k = 0;
-  auto y = TensorObject::zeros(kInt64, {int64_t(in[0]->shape.size()), n});
-  forEachIndex(in[0]->shape, [&](const Ints& i) {
-    bool set = in[0]->dtype.isFloat() ? in[0]->asDouble(k) != 0 : in[0]->asInt(k) != 0;
-    if (set && at < n) {
-      for (size_t d = 0; d < i.size(); ++d) y->setInt(int64_t(d) * n + at, i[d]);
-      ++at;
-    }
-    ++k;
-  });
-  if (at != n) return call.invalid("the count differs from the number of elements that are not zero");
-  return HostTensors{y};
 }
 
 // ---- unique, non_max_suppression: functions of the run time
@@ -212,11 +167,6 @@ Result<TeTensors> bitcastCompute(const OpCall& call, const TeTensors& in) {
     return x->dtype == t ? x : callAs(t, Intrin::kReinterpret, {x});
   })};
 }
-Result<HostTensors> bitcastEval(const OpCall& call, const HostTensors& in) {
-  auto y = TensorObject::zeros(call.dtypeAttr("dtype"), in[0]->shape);
-  if (y->byteSize()) std::memcpy(y->mutableBytes(), in[0]->bytes(), size_t(y->byteSize()));
-  return HostTensors{y};
-}
 
 } // namespace
 
@@ -229,7 +179,6 @@ void register_selection(OpRegistry& r) {
        .attrs = {intAttr("axis", -1), intAttr("largest", 1)},
        .infer = topkInfer,
        .compute = topkCompute,
-       .eval = topkEval,
        .tests = {"float32[3,7] shape(3)", "int32[9]:idx5 shape(9)", "float32[4,5] shape(2) axis=0 largest=0",
                  "float32[9]:special shape(9)", "float32[3] shape(0)"}});
   r.add({.name = "topk_large",
@@ -245,7 +194,6 @@ void register_selection(OpRegistry& r) {
          .inputs = {"x", {"count", InputKind::kShape}},
          .infer = nonzeroInfer,
          .compute = nonzeroCompute,
-         .eval = nonzeroEval,
          .tests = {"float32[2,3]:pos shape(6)", "float32[0] shape(0)", "int32[4]:pos shape(4)"}});
   r.add({.name = "unique",
          .doc = "The different elements (slices along axis, where given), sorted or by first occurrence; "
@@ -277,7 +225,6 @@ void register_selection(OpRegistry& r) {
          .attrs = {required(dtypeAttr("dtype"))},
          .infer = bitcastInfer,
          .compute = bitcastCompute,
-         .eval = bitcastEval,
          .layout = LayoutKind::kAny,
          .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8", "bool[5] dtype=uint8"}});
 }

@@ -102,19 +102,6 @@ Result<TeTensors> reshapeCompute(const OpCall& call, const TeTensors& in) {
       te::compute(to, "reshape", [&](const Array<Var>& i) { return in[0](reshapeIndex(from, to, i)); })};
 }
 
-Ref<TensorObject> withShape(const Tensor& x, const Ints& shape) {
-  auto y = TensorObject::zeros(x->dtype, shape);
-  if (x->dtype.isString())
-    y->strings = x->strings;
-  else if (x->size())
-    std::memcpy(y->mutableBytes(), x->bytes(), size_t(x->byteSize()));
-  return y;
-}
-
-Result<HostTensors> reshapeEval(const OpCall& call, const HostTensors& in) {
-  return HostTensors{withShape(in[0], hostShape(call))};
-}
-
 // ---- expand_dims, squeeze
 
 Result<Type> expandDimsInfer(const OpCall& call, InferContext&) {
@@ -212,16 +199,6 @@ Result<TeTensors> permuteCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-Result<HostTensors> permuteEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Ints axes, permutation(call));
-  Ints strides = stridesOf(in[0]->shape);
-  return HostTensors{gatherHost(in[0], hostShape(call), [&](const Ints& i) {
-    int64_t at = 0;
-    for (size_t d = 0; d < axes.size(); ++d) at += i[d] * strides[size_t(axes[d])];
-    return at;
-  })};
-}
-
 // ---- broadcast_to
 
 Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
@@ -243,10 +220,6 @@ Result<TeTensors> broadcastToCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{
       te::compute(to, "broadcast_to", [&](const Array<Var>& i) { return readBroadcast(in[0], to, i); })};
 }
-Result<HostTensors> broadcastToEval(const OpCall& call, const HostTensors& in) {
-  return HostTensors{
-      gatherHost(in[0], hostShape(call), [&](const Ints& i) { return broadcastOffset(in[0]->shape, i); })};
-}
 
 // ---- shapes and tensors
 
@@ -261,9 +234,6 @@ Result<TeTensors> shapeToTensorCompute(const OpCall& call, const TeTensors&) {
       e = select(i[0] < intImm(int64_t(k)), castTo(kInt64, values[k - 1]), e);
     return e;
   })};
-}
-Result<HostTensors> shapeToTensorEval(const OpCall& call, const HostTensors&) {
-  return HostTensors{TensorObject::of(kInt64, {int64_t(call.values(0).size())}, *call.constValues(0))};
 }
 
 Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
@@ -280,7 +250,6 @@ void register_shape(OpRegistry& r) {
          .inputs = {"x", {"shape", InputKind::kShape}},
          .infer = reshapeInfer,
          .compute = reshapeCompute,
-         .eval = reshapeEval,
          .view = true,
          .tests = {"float32[2,3,4] shape(6,4)", "float32[4,6,5] shape(4,3,10)", "float32[7] shape(1,7,1)",
                    "float32[0,3] shape(3,0)", "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
@@ -290,7 +259,6 @@ void register_shape(OpRegistry& r) {
          .attrs = {required(intsAttr("axis"))},
          .infer = expandDimsInfer,
          .compute = expandDimsCompute,
-         .eval = reshapeEval,
          .tests = {"float32[2,3] axis=[0,-1]", "float32[] axis=[0]"}});
   r.add({.name = "squeeze",
          .doc = "Axes of one element are removed: those named, else all. ONNX Squeeze.",
@@ -298,7 +266,6 @@ void register_shape(OpRegistry& r) {
          .attrs = {intsAttr("axis")},
          .infer = squeezeInfer,
          .compute = squeezeCompute,
-         .eval = reshapeEval,
          .tests = {"float32[1,3,1]", "float32[1,3,1] axis=[-1]"}});
   r.add({.name = "permute_dims",
          .doc = "Axes in another order; reversed by default. ONNX Transpose.",
@@ -306,7 +273,6 @@ void register_shape(OpRegistry& r) {
          .attrs = {intsAttr("axes")},
          .infer = permuteInfer,
          .compute = permuteCompute,
-         .eval = permuteEval,
          .tests = {"float32[2,3,4]", "float32[2,3,4] axes=[1,2,0]", "float32[5,7] axes=[-1,0]"}});
   r.add(
       {.name = "broadcast_to",
@@ -314,14 +280,12 @@ void register_shape(OpRegistry& r) {
        .inputs = {"x", {"shape", InputKind::kShape}},
        .infer = broadcastToInfer,
        .compute = broadcastToCompute,
-       .eval = broadcastToEval,
        .tests = {"float32[3,1] shape(2,3,4)", "float32[] shape(2,0)"}});
   r.add({.name = "shape_to_tensor",
          .doc = "The values of a shape as an int64 vector. ONNX Shape.",
          .inputs = {{"shape", InputKind::kShape}},
          .infer = shapeToTensorInfer,
          .compute = shapeToTensorCompute,
-         .eval = shapeToTensorEval,
          .tests = {"shape(3,5,7)", "shape()"}});
   r.add({.name = "tensor_to_shape",
          .doc = "An int64 vector as a shape value; bind its elements by match_cast.",

@@ -9,40 +9,23 @@ namespace {
 
 enum class Domain : uint8_t { kFloat, kNumeric, kSigned, kBool, kInteger };
 
-// One function: its name, ONNX name, the expression, and the host's double and integer versions.
+// One function: its name, ONNX name, the expression, and a test case.
 struct UnaryEntry {
   const char* name;
   const char* onnx; // "" when ONNX has none of exactly this meaning
   const char* doc;
   Domain domain;
   Expr (*expr)(const Expr&);
-  double (*host)(double);
-  int64_t (*hostInt)(int64_t);
   const char* test;
 };
 
 template <Intrin op> Expr intrin(const Expr& x) {
   return callIntrin(op, x);
 }
-double sign(double x) {
-  return std::isnan(x) ? x : double((x > 0) - (x < 0));
-}
-double sigmoidOf(double x) {
-  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-}
-double roundEven(double x) {
-  return std::nearbyint(x);
-}
-int64_t wrapNegate(int64_t x) {
-  return int64_t(0 - uint64_t(x));
-}
 
 // Integers have no fraction: rounding them is the identity.
 template <Intrin op> Expr rounding(const Expr& x) {
   return x->dtype.isFloat() ? callIntrin(op, x) : x;
-}
-int64_t same(int64_t x) {
-  return x;
 }
 
 Expr signExpr(const Expr& x) {
@@ -60,76 +43,46 @@ Expr squareExpr(const Expr& x) {
 
 const UnaryEntry kUnary[] = {
     {"negative", "Neg", "-x; integers wrap", Domain::kSigned, [](const Expr& x) { return negate(x); },
-     [](double x) { return -x; }, wrapNegate, "float32[2,3]:special"},
+     "float32[2,3]:special"},
     {"abs", "Abs", "|x|; the smallest integer wraps", Domain::kNumeric,
-     [](const Expr& x) { return x->dtype.isUInt() ? x : callIntrin(Intrin::kAbs, x); },
-     [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? wrapNegate(x) : x; },
-     "int32[5]:int9"},
-    {"sign", "Sign", "-1, 0 or 1; NaN stays", Domain::kNumeric, signExpr, sign,
-     [](int64_t x) { return int64_t((x > 0) - (x < 0)); }, "float32[7]:special"},
-    {"exp", "Exp", "e^x", Domain::kFloat, intrin<Intrin::kExp>, [](double x) { return std::exp(x); }, nullptr,
-     "float32[4,3]"},
-    {"exp2", "", "2^x", Domain::kFloat, intrin<Intrin::kExp2>, [](double x) { return std::exp2(x); }, nullptr,
-     "float32[4,3]"},
-    {"expm1", "", "e^x - 1, exact near zero", Domain::kFloat, intrin<Intrin::kExpm1>,
-     [](double x) { return std::expm1(x); }, nullptr, "float32[4,3]"},
-    {"log", "Log", "natural logarithm", Domain::kFloat, intrin<Intrin::kLog>,
-     [](double x) { return std::log(x); }, nullptr, "float32[5]:pos"},
-    {"log2", "", "logarithm to base 2", Domain::kFloat, intrin<Intrin::kLog2>,
-     [](double x) { return std::log2(x); }, nullptr, "float32[5]:pos"},
-    {"log10", "", "logarithm to base 10", Domain::kFloat, intrin<Intrin::kLog10>,
-     [](double x) { return std::log10(x); }, nullptr, "float32[5]:pos"},
-    {"log1p", "", "log(1 + x), exact near zero", Domain::kFloat, intrin<Intrin::kLog1p>,
-     [](double x) { return std::log1p(x); }, nullptr, "float32[5]:pos"},
-    {"sqrt", "Sqrt", "square root", Domain::kFloat, intrin<Intrin::kSqrt>,
-     [](double x) { return std::sqrt(x); }, nullptr, "float32[5]:pos"},
-    {"rsqrt", "", "1 / square root", Domain::kFloat, intrin<Intrin::kRsqrt>,
-     [](double x) { return 1 / std::sqrt(x); }, nullptr, "float32[5]:pos"},
-    {"reciprocal", "Reciprocal", "1 / x", Domain::kFloat, reciprocalExpr, [](double x) { return 1 / x; },
-     nullptr, "float32[5]:nonzero"},
-    {"square", "", "x * x", Domain::kNumeric, squareExpr, [](double x) { return x * x; },
-     [](int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }, "float32[5]"},
-    {"sin", "Sin", "sine", Domain::kFloat, intrin<Intrin::kSin>, [](double x) { return std::sin(x); },
-     nullptr, "float32[3,5]"},
-    {"cos", "Cos", "cosine", Domain::kFloat, intrin<Intrin::kCos>, [](double x) { return std::cos(x); },
-     nullptr, "float32[3,5]"},
-    {"tan", "Tan", "tangent", Domain::kFloat, intrin<Intrin::kTan>, [](double x) { return std::tan(x); },
-     nullptr, "float32[3,5]:unit"},
-    {"asin", "Asin", "arc sine", Domain::kFloat, intrin<Intrin::kAsin>, [](double x) { return std::asin(x); },
-     nullptr, "float32[3,5]:unit"},
-    {"acos", "Acos", "arc cosine", Domain::kFloat, intrin<Intrin::kAcos>,
-     [](double x) { return std::acos(x); }, nullptr, "float32[3,5]:unit"},
-    {"atan", "Atan", "arc tangent", Domain::kFloat, intrin<Intrin::kAtan>,
-     [](double x) { return std::atan(x); }, nullptr, "float32[3,5]"},
-    {"sinh", "Sinh", "hyperbolic sine", Domain::kFloat, intrin<Intrin::kSinh>,
-     [](double x) { return std::sinh(x); }, nullptr, "float32[3,5]"},
-    {"cosh", "Cosh", "hyperbolic cosine", Domain::kFloat, intrin<Intrin::kCosh>,
-     [](double x) { return std::cosh(x); }, nullptr, "float32[3,5]"},
-    {"tanh", "Tanh", "hyperbolic tangent", Domain::kFloat, intrin<Intrin::kTanh>,
-     [](double x) { return std::tanh(x); }, nullptr, "float32[3,5]:special"},
-    {"asinh", "Asinh", "inverse hyperbolic sine", Domain::kFloat, intrin<Intrin::kAsinh>,
-     [](double x) { return std::asinh(x); }, nullptr, "float32[3,5]"},
-    {"acosh", "Acosh", "inverse hyperbolic cosine", Domain::kFloat, intrin<Intrin::kAcosh>,
-     [](double x) { return std::acosh(x); }, nullptr, "float32[3]:pos"},
+     [](const Expr& x) { return x->dtype.isUInt() ? x : callIntrin(Intrin::kAbs, x); }, "int32[5]:int9"},
+    {"sign", "Sign", "-1, 0 or 1; NaN stays", Domain::kNumeric, signExpr, "float32[7]:special"},
+    {"exp", "Exp", "e^x", Domain::kFloat, intrin<Intrin::kExp>, "float32[4,3]"},
+    {"exp2", "", "2^x", Domain::kFloat, intrin<Intrin::kExp2>, "float32[4,3]"},
+    {"expm1", "", "e^x - 1, exact near zero", Domain::kFloat, intrin<Intrin::kExpm1>, "float32[4,3]"},
+    {"log", "Log", "natural logarithm", Domain::kFloat, intrin<Intrin::kLog>, "float32[5]:pos"},
+    {"log2", "", "logarithm to base 2", Domain::kFloat, intrin<Intrin::kLog2>, "float32[5]:pos"},
+    {"log10", "", "logarithm to base 10", Domain::kFloat, intrin<Intrin::kLog10>, "float32[5]:pos"},
+    {"log1p", "", "log(1 + x), exact near zero", Domain::kFloat, intrin<Intrin::kLog1p>, "float32[5]:pos"},
+    {"sqrt", "Sqrt", "square root", Domain::kFloat, intrin<Intrin::kSqrt>, "float32[5]:pos"},
+    {"rsqrt", "", "1 / square root", Domain::kFloat, intrin<Intrin::kRsqrt>, "float32[5]:pos"},
+    {"reciprocal", "Reciprocal", "1 / x", Domain::kFloat, reciprocalExpr, "float32[5]:nonzero"},
+    {"square", "", "x * x", Domain::kNumeric, squareExpr, "float32[5]"},
+    {"sin", "Sin", "sine", Domain::kFloat, intrin<Intrin::kSin>, "float32[3,5]"},
+    {"cos", "Cos", "cosine", Domain::kFloat, intrin<Intrin::kCos>, "float32[3,5]"},
+    {"tan", "Tan", "tangent", Domain::kFloat, intrin<Intrin::kTan>, "float32[3,5]:unit"},
+    {"asin", "Asin", "arc sine", Domain::kFloat, intrin<Intrin::kAsin>, "float32[3,5]:unit"},
+    {"acos", "Acos", "arc cosine", Domain::kFloat, intrin<Intrin::kAcos>, "float32[3,5]:unit"},
+    {"atan", "Atan", "arc tangent", Domain::kFloat, intrin<Intrin::kAtan>, "float32[3,5]"},
+    {"sinh", "Sinh", "hyperbolic sine", Domain::kFloat, intrin<Intrin::kSinh>, "float32[3,5]"},
+    {"cosh", "Cosh", "hyperbolic cosine", Domain::kFloat, intrin<Intrin::kCosh>, "float32[3,5]"},
+    {"tanh", "Tanh", "hyperbolic tangent", Domain::kFloat, intrin<Intrin::kTanh>, "float32[3,5]:special"},
+    {"asinh", "Asinh", "inverse hyperbolic sine", Domain::kFloat, intrin<Intrin::kAsinh>, "float32[3,5]"},
+    {"acosh", "Acosh", "inverse hyperbolic cosine", Domain::kFloat, intrin<Intrin::kAcosh>, "float32[3]:pos"},
     {"atanh", "Atanh", "inverse hyperbolic tangent", Domain::kFloat, intrin<Intrin::kAtanh>,
-     [](double x) { return std::atanh(x); }, nullptr, "float32[3]:unit"},
-    {"erf", "Erf", "error function", Domain::kFloat, intrin<Intrin::kErf>,
-     [](double x) { return std::erf(x); }, nullptr, "float32[3,5]:special"},
-    {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Domain::kFloat, intrin<Intrin::kSigmoid>, sigmoidOf, nullptr,
+     "float32[3]:unit"},
+    {"erf", "Erf", "error function", Domain::kFloat, intrin<Intrin::kErf>, "float32[3,5]:special"},
+    {"sigmoid", "Sigmoid", "1 / (1 + e^-x)", Domain::kFloat, intrin<Intrin::kSigmoid>,
      "float32[3,5]:special"},
     {"floor", "Floor", "largest integer not above x", Domain::kNumeric, rounding<Intrin::kFloor>,
-     [](double x) { return std::floor(x); }, same, "float32[7]"},
-    {"ceil", "Ceil", "smallest integer not below x", Domain::kNumeric, rounding<Intrin::kCeil>,
-     [](double x) { return std::ceil(x); }, same, "float32[7]"},
+     "float32[7]"},
+    {"ceil", "Ceil", "smallest integer not below x", Domain::kNumeric, rounding<Intrin::kCeil>, "float32[7]"},
     {"round", "Round", "nearest integer, halves to even", Domain::kNumeric, rounding<Intrin::kNearbyInt>,
-     roundEven, same, "float32[7]"},
-    {"trunc", "", "integer part", Domain::kNumeric, rounding<Intrin::kTrunc>,
-     [](double x) { return std::trunc(x); }, same, "float32[7]"},
-    {"logical_not", "Not", "not x", Domain::kBool, [](const Expr& x) { return logicalNot(x); }, nullptr,
-     [](int64_t x) { return int64_t(!x); }, "bool[7]"},
+     "float32[7]"},
+    {"trunc", "", "integer part", Domain::kNumeric, rounding<Intrin::kTrunc>, "float32[7]"},
+    {"logical_not", "Not", "not x", Domain::kBool, [](const Expr& x) { return logicalNot(x); }, "bool[7]"},
     {"bitwise_not", "BitwiseNot", "all bits inverted", Domain::kInteger,
-     [](const Expr& x) { return Expr(make<const UnaryNode>(UnaryOp::kBitNot, x)); }, nullptr,
-     [](int64_t x) { return ~x; }, "int32[7]:int9"},
+     [](const Expr& x) { return Expr(make<const UnaryNode>(UnaryOp::kBitNot, x)); }, "int32[7]:int9"},
 };
 
 const UnaryEntry& entryOf(const OpCall& call) {
@@ -165,13 +118,6 @@ Result<TeTensors> unaryCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{mapTensor(in[0], e.name, [&](Expr x) { return e.expr(x); })};
 }
 
-Result<HostTensors> unaryEval(const OpCall& call, const HostTensors& in) {
-  const UnaryEntry& e = entryOf(call);
-  auto f = [&](double x) { return e.host(x); };
-  auto g = [&](int64_t x) { return e.hostInt(x); };
-  return HostTensors{mapHost(in[0], in[0]->dtype, f, g)};
-}
-
 // Classification: float in, bool out.
 Result<Type> classifyInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireFloat(call));
@@ -190,27 +136,8 @@ Result<TeTensors> isinfCompute(const OpCall& call, const TeTensors& in) {
   return TeTensors{mapTensor(in[0], "isinf", [&](Expr x) { return infinite(call, x); }, kBool)};
 }
 
-Result<HostTensors> isinfEval(const OpCall& call, const HostTensors& in) {
-  bool negative = call.i("detect_negative") != 0, positive = call.i("detect_positive") != 0;
-  auto y = TensorObject::zeros(kBool, in[0]->shape);
-  for (int64_t i = 0; i < y->size(); ++i) {
-    double x = in[0]->asDouble(i);
-    y->setInt(i, std::isinf(x) && (x > 0 ? positive : negative));
-  }
-  return HostTensors{y};
-}
-
 template <Intrin op> Result<TeTensors> classifyCompute(const OpCall&, const TeTensors& in) {
   return TeTensors{mapTensor(in[0], intrinInfo(op).name, [&](Expr x) { return callIntrin(op, x); }, kBool)};
-}
-
-template <bool finite> Result<HostTensors> classifyEval(const OpCall&, const HostTensors& in) {
-  auto y = TensorObject::zeros(kBool, in[0]->shape);
-  for (int64_t i = 0; i < y->size(); ++i) {
-    double x = in[0]->asDouble(i);
-    y->setInt(i, finite ? std::isfinite(x) : std::isnan(x));
-  }
-  return HostTensors{y};
 }
 
 } // namespace
@@ -222,7 +149,6 @@ void register_unary(OpRegistry& r) {
              .inputs = {"x"},
              .infer = unaryInfer,
              .compute = unaryCompute,
-             .eval = unaryEval,
              .layout = LayoutKind::kAny,
              .tests = {e.test}};
     if (*e.onnx) op.onnx = {{e.onnx}};
@@ -233,7 +159,6 @@ void register_unary(OpRegistry& r) {
          .inputs = {"x"},
          .infer = classifyInfer,
          .compute = classifyCompute<Intrin::kIsNan>,
-         .eval = classifyEval<false>,
          .layout = LayoutKind::kAny,
          .onnx = {{"IsNaN"}},
          .tests = {"float32[9]:special"}});
@@ -242,7 +167,6 @@ void register_unary(OpRegistry& r) {
          .inputs = {"x"},
          .infer = classifyInfer,
          .compute = classifyCompute<Intrin::kIsFinite>,
-         .eval = classifyEval<true>,
          .layout = LayoutKind::kAny,
          .tests = {"float32[9]:special"}});
   r.add({.name = "isinf",
@@ -251,7 +175,6 @@ void register_unary(OpRegistry& r) {
          .attrs = {intAttr("detect_negative", 1), intAttr("detect_positive", 1)},
          .infer = classifyInfer,
          .compute = isinfCompute,
-         .eval = isinfEval,
          .layout = LayoutKind::kAny,
          .onnx = {{"IsInf"}},
          .tests = {"float32[9]:special", "float32[9]:special detect_negative=0"}});

@@ -20,6 +20,8 @@
 #include "select/passes.h"
 #include "select/patterns.h"
 
+#include <cstring>
+
 namespace bevel {
 namespace layout {
 
@@ -54,18 +56,36 @@ const TensorTypeNode* knownTensor(const GraphExpr& e) {
 
 namespace {
 
+// Constants whose elements are whole bytes are moved here; strings and packed elements take a permute_dims.
+Tensor movableConstant(const GraphExpr& e) {
+  Tensor t = tensorOfConstant(e);
+  return t && !t->dtype.isString() && t->dtype.bits >= 8 ? t : nullptr;
+}
+
 Tensor permuteHost(const Tensor& t, const Order& order) {
-  ops::Ints shape, strides = ops::stridesOf(t->shape), step;
-  for (int64_t a : order) {
-    shape.push_back(t->shape[size_t(a)]);
-    step.push_back(strides[size_t(a)]);
+  size_t rank = order.size();
+  std::vector<int64_t> strides(rank), shape(rank), step(rank), index(rank, 0);
+  int64_t bytes = t->dtype.bytesFor(1);
+  for (size_t d = rank, stride = size_t(bytes); d-- > 0; stride *= size_t(t->shape[d]))
+    strides[d] = int64_t(stride);
+  for (size_t k = 0; k < rank; ++k) {
+    shape[k] = t->shape[size_t(order[k])];
+    step[k] = strides[size_t(order[k])];
   }
-  return ops::gatherHost(t, shape, [&](const ops::Ints& i) { return ops::offsetOf(i, step); });
+  auto out = TensorObject::zeros(t->dtype, shape);
+  for (int64_t i = 0, from = 0; i < t->size(); ++i) {
+    std::memcpy(out->mutableBytes() + i * bytes, t->bytes() + from, size_t(bytes));
+    for (size_t d = rank; d-- > 0; index[d] = 0) {
+      from += step[d];
+      if (++index[d] < shape[d]) break;
+      from -= step[d] * shape[d];
+    }
+  }
+  return out;
 }
 
 Tensor reshapeHost(const Tensor& t, const std::vector<int64_t>& shape) {
-  ops::Ints strides = ops::stridesOf(shape);
-  return ops::gatherHost(t, shape, [&](const ops::Ints& i) { return ops::offsetOf(i, strides); });
+  return TensorObject::wrap(t->dtype, shape, t->bytes(), std::make_shared<Tensor>(t));
 }
 
 GraphExpr constantLike(const GraphExpr& old, Tensor value) {
@@ -105,8 +125,7 @@ GraphExpr Chooser::rearrange(const Form& from, const Order& to, const std::strin
   Order axes;
   for (int64_t a : to) axes.push_back(positionOf(from.order, a));
   if (isIdentity(axes)) return from.value;
-  if (from.value.is<ConstantNode>())
-    return constantLike(from.value, permuteHost(tensorOfConstant(from.value), axes));
+  if (Tensor value = movableConstant(from.value)) return constantLike(from.value, permuteHost(value, axes));
   const auto* t = knownTensor(from.value);
   if (t && movesOnlyOnes(t->shape, axes))
     return bind(opCall("reshape", {from.value, make<const ShapeExprNode>(inOrder(t->shape, axes))}), hint);
@@ -147,7 +166,7 @@ GraphExpr Chooser::broadcastForm(const GraphExpr& e, const Order& order) {
   if (ones) return visitExpr(e);
   if (t->shape.size() == order.size()) return formOf(e, order);
   size_t missing = order.size() - t->shape.size();
-  if (Tensor value = tensorOfConstant(e)) {
+  if (Tensor value = movableConstant(e)) {
     std::vector<int64_t> shape = value->shape;
     shape.insert(shape.begin(), missing, 1);
     Tensor moved = permuteHost(reshapeHost(value, shape), order);

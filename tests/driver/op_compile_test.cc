@@ -1,9 +1,10 @@
-// Every operator's test cases through machine code, all cases of one operator in one program, against the host evaluation.
+// Every operator's test cases through machine code, all cases of one operator in one program, against the oracles.
 #include "driver/compile.h"
 #include "driver/session.h"
 
 #include "graph/block_builder.h"
 #include "ops/op_spec_support.h"
+#include "ops/oracle.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ std::vector<std::string> compiledOperators() {
   registerOps();
   std::vector<std::string> names;
   for (const Op* op : OpRegistry::global().all())
-    if (op->compute && op->eval && !op->tests.empty()) names.push_back(op->name);
+    if (op->compute && test::findOracle(op->name) && !op->tests.empty()) names.push_back(op->name);
   return names;
 }
 
@@ -30,7 +31,7 @@ Result<Program> programOfCases(const Op& op) {
   Program p;
   for (const std::string& spec : op.tests) {
     BEVEL_TRY(test::OpCase c, test::parseOpCase(op.name, spec));
-    BEVEL_TRY(HostTensors expected, evalCall(c.call, c.inputs));
+    BEVEL_TRY(HostTensors expected, test::evaluate(c.call, c.inputs));
     Array<GraphExpr> args = c.call->args;
     for (size_t i = 0; i < args.size(); ++i) {
       if (!c.inputs[i]) continue;
@@ -81,7 +82,7 @@ Result<HostTensors> runCompiled(const Program& p) {
 
 class CompiledOp : public testing::TestWithParam<std::string> {};
 
-TEST_P(CompiledOp, AgreesWithEval) {
+TEST_P(CompiledOp, AgreesWithOracle) {
   const Op& op = *findOp(GetParam());
   auto program = programOfCases(op);
   ASSERT_TRUE(program) << program.error().str();

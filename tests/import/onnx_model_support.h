@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/tensor.h"
-#include "graph/op.h"
+#include "graph/evaluate.h"
 #include "import/onnx.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // Test cases of operators: the one-line notation of Op::tests (graph/op.h) as a call with concrete inputs.
 #pragma once
 
-#include "graph/op.h"
+#include "graph/evaluate.h"
 
 #include <string>
 

@@ -1,5 +1,6 @@
-// Every operator on its own test cases: the tensor program, interpreted, against the host evaluation.
+// Every operator on its own test cases: the tensor program, interpreted, against its oracle.
 #include "ops/op_spec_support.h"
+#include "ops/oracle.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>
@@ -13,11 +14,11 @@ std::vector<std::string> operatorsWithTests() {
   registerOps();
   std::vector<std::string> names;
   for (const Op* op : OpRegistry::global().all())
-    if (op->compute && op->eval) names.push_back(op->name);
+    if (op->compute && test::findOracle(op->name)) names.push_back(op->name);
   return names;
 }
 
-TEST_P(OpCases, ComputeAgreesWithEval) {
+TEST_P(OpCases, ComputeAgreesWithOracle) {
   const Op* op = findOp(GetParam());
   ASSERT_FALSE(op->tests.empty()) << "an operator needs test cases";
   for (const std::string& spec : op->tests)
@@ -25,7 +26,7 @@ TEST_P(OpCases, ComputeAgreesWithEval) {
       SCOPED_TRACE(spec);
       auto c = test::parseOpCase(op->name, spec, seed);
       ASSERT_TRUE(c) << c.error().str();
-      auto expected = evalCall(c->call, c->inputs);
+      auto expected = test::evaluate(c->call, c->inputs);
       ASSERT_TRUE(expected) << expected.error().str();
       auto actual = test::interpretCall(*c);
       ASSERT_TRUE(actual) << actual.error().str();
@@ -40,6 +41,12 @@ INSTANTIATE_TEST_SUITE_P(All, OpCases, testing::ValuesIn(operatorsWithTests()), 
   for (char c : info.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
+
+TEST(Ops, EveryTensorExpressionHasAnOracle) {
+  registerOps();
+  for (const Op* op : OpRegistry::global().all())
+    if (op->compute && !op->name.starts_with("t.")) EXPECT_TRUE(test::findOracle(op->name)) << op->name;
+}
 
 TEST(Ops, EveryEntryIsDocumented) {
   registerOps();

@@ -374,3 +374,26 @@ def test_random_draws_differ(run):
     trips = {"t": np.array(5)}
     for drawn in [run(model_of(loop, trips), trips)[0], run(model_of(loop, {}, trips), {})[0]]:
         assert drawn.shape == (5, 4) and len(np.unique(drawn)) == 20
+
+
+def test_constant_strings_are_moved(bevel, tmp_path):
+    words = np.array([["pear", ""], ["apple", "fig"]], object)
+    nodes = [
+        node("Transpose", ["words"], ["t"]),
+        node("Gather", ["words", "index"], ["g"], axis=1),
+        node("Concat", ["words", "words"], ["c"], axis=0),
+        node("Where", ["mask", "words", "other"], ["w"]),
+    ]
+    weights = {
+        "words": words,
+        "other": words[::-1],
+        "index": i64(1, 0),
+        "mask": np.array([True, False]),
+    }
+    model = model_of(nodes, {}, weights, outputs=("t", "g", "c", "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    want = oracle(model, {})
+    out = bevel("run", tmp_path / "m.onnx").stdout
+    for name, value in zip(["t", "g", "c", "w"], want, strict=True):
+        quoted = ", ".join(f'"{word}"' for word in value.ravel())
+        assert f"{name}: string{list(value.shape)} = {quoted}" in out.splitlines()

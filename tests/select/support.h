@@ -1,4 +1,4 @@
-// Graph functions built for tests, and evaluated by the operators' naive eval.
+// Graph functions built for tests, and evaluated by the operators' oracles.
 #pragma once
 
 #include "arith/analyzer.h"
@@ -8,6 +8,7 @@
 #include "ir/structural.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
+#include "ops/oracle.h"
 #include "select/passes.h"
 
 #include <cmath>
@@ -15,8 +16,6 @@
 #include <gtest/gtest.h>
 
 namespace bevel::test {
-
-using Ints = std::vector<int64_t>;
 
 /// Reproducible values in [-1, 1).
 class Values {
@@ -141,7 +140,7 @@ private:
       }
       inputs.push_back(value);
     }
-    auto out = evalCall(make<const GraphCallNode>(c.op, args, c.attrs), inputs);
+    auto out = evaluate(make<const GraphCallNode>(c.op, args, c.attrs), inputs);
     EXPECT_TRUE(out) << out.error().str();
     return out ? *out : std::vector<Tensor>{};
   }

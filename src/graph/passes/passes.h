@@ -1,17 +1,17 @@
 // The graph passes that know no particular operator, one file each. All take and give whole modules.
 #pragma once
 
-#include "base/result.h"
-#include "ir/graph.h"
+#include "graph/evaluate.h"
 
 namespace bevel {
 
 /// What calls of operators and of tensor programs need of symbolic sizes becomes a check at run time.
 Result<Module> checkSizes(const Module& module);
 
-/// Evaluates calls whose arguments are constants (by the op's naive eval), and shapes read off constants.
-/// Results much larger than their inputs stay calls.
-Result<Module> foldConstants(const Module& module);
+/// Runs calls of operators and of tensor programs whose arguments are constants: small ones in the
+/// interpreter, the others as `compile` makes them (without it they stay). Results much larger than their
+/// inputs stay calls.
+Result<Module> foldConstants(const Module& module, const CompilePrograms& compile, int threads = 0);
 
 /// Drops bindings that nothing uses and that have no effect, and private functions that nothing calls.
 Result<Module> removeDead(const Module& module);
