@@ -18,14 +18,16 @@ bool usesAny(const Expr& e, const std::vector<Var>& vars) {
   });
 }
 
-/// The variable an atom is (a widening of it included), or -1.
-int indexOf(Expr atom, const std::vector<Var>& vars) {
-  if (auto c = atom.as<CastNode>();
-      c && isIndexType(c->dtype) && isIndexType(c->value->dtype) && c->dtype.bits >= c->value->dtype.bits)
-    atom = c->value;
-  for (size_t i = 0; i < vars.size(); ++i)
-    if (atom == Expr(vars[i])) return int(i);
-  return -1;
+/// The variable that an atom is or widens; otherwise the atom.
+Expr unwidened(const Expr& atom) {
+  const auto* c = atom.as<CastNode>();
+  bool widens = c && isIndexType(c->dtype) && isIndexType(c->value->dtype) &&
+                c->dtype.bits >= c->value->dtype.bits && c->value.is<VarNode>();
+  return widens ? c->value : atom;
+}
+
+bool isOneOf(const Expr& e, const std::vector<Var>& vars) {
+  return std::ranges::any_of(vars, [&](const Var& v) { return e == Expr(v); });
 }
 
 Error notLinear(const Expr& e) {
@@ -34,59 +36,55 @@ Error notLinear(const Expr& e) {
 
 } // namespace
 
-Result<LinearIndex> linearIn(const Expr& e, const std::vector<Var>& vars, Analyzer& analyzer) {
+std::optional<LinearForm> affineIn(const Expr& e, const std::vector<Var>& vars, Analyzer& analyzer) {
+  if (!e->dtype.isInteger() || e->dtype.lanes != 1) return std::nullopt;
+  LinearForm form = analyzer.state().exactForm(analyzer.simplify(e)), out = LinearForm::of(form.constant);
+  for (const Term& term : form.terms) {
+    Expr atom = usesAny(term.atom, vars) ? unwidened(term.atom) : term.atom;
+    if (atom != term.atom ? !isOneOf(atom, vars) : !isOneOf(atom, vars) && usesAny(atom, vars))
+      return std::nullopt;
+    out.add(atom, term.coef);
+  }
+  return out.valid ? std::optional(out) : std::nullopt;
+}
+
+Expr restOf(const LinearForm& form, const std::vector<Var>& vars, DType dtype, Analyzer& analyzer) {
+  LinearForm rest = form;
+  std::erase_if(rest.terms, [&](const Term& t) { return isOneOf(t.atom, vars); });
+  return analyzer.state().toExpr(rest, dtype);
+}
+
+Result<LinearIn> linearIn(const Expr& e, const Var& var, Analyzer& analyzer) {
   if (!e->dtype.isInteger() || e->dtype.lanes != 1) return fail(notLinear(e));
   AnalyzerState& state = analyzer.state();
-  Expr s = analyzer.simplify(e);
-  auto form = state.exactForm(s);
-  DType t = e->dtype;
-  std::vector<LinearForm> coefs(vars.size());
-  LinearForm offset = LinearForm::of(form.constant);
+  auto form = state.exactForm(analyzer.simplify(e));
+  LinearForm factor, rest = LinearForm::of(form.constant);
   for (const Term& term : form.terms) {
-    if (!usesAny(term.atom, vars)) {
-      offset.add(term.atom, term.coef);
+    if (!usesVar(term.atom, var)) {
+      rest.add(term.atom, term.coef);
       continue;
     }
     if (!state.isExact(term.atom)) return fail(notLinear(e));
     std::vector<Expr> factors;
     collectFactors(term.atom, factors);
-    int at = -1;
-    Expr rest;
+    bool found = false;
+    Expr others;
     for (const Expr& f : factors) {
-      int k = indexOf(f, vars);
-      if (k >= 0 && at < 0)
-        at = k;
-      else if (usesAny(f, vars))
+      if (!found && unwidened(f) == Expr(var))
+        found = true;
+      else if (usesVar(f, var))
         return fail(notLinear(e));
       else
-        rest = rest ? rest * f : f;
+        others = others ? others * f : f;
     }
-    if (at < 0) return fail(notLinear(e));
-    if (rest)
-      coefs[size_t(at)].add(rest, term.coef);
+    if (!found) return fail(notLinear(e));
+    if (others)
+      factor.add(others, term.coef);
     else
-      coefs[size_t(at)].addConst(term.coef);
+      factor.addConst(term.coef);
   }
-  LinearIndex out;
-  for (const LinearForm& f : coefs) {
-    out.coefficients.push_back(state.toExpr(f, t));
-    if (!out.coefficients.back()) return fail(notLinear(e));
-  }
-  out.offset = state.toExpr(offset, t);
-  if (!out.offset) return fail(notLinear(e));
-  return out;
-}
-
-std::optional<std::vector<int64_t>> constStrides(const Expr& e, const std::vector<Var>& vars,
-                                                 Analyzer& analyzer) {
-  auto linear = linearIn(e, vars, analyzer);
-  if (!linear) return std::nullopt;
-  std::vector<int64_t> out;
-  for (const Expr& c : linear->coefficients) {
-    auto v = asConst(c);
-    if (!v) return std::nullopt;
-    out.push_back(*v);
-  }
+  LinearIn out{state.toExpr(factor, e->dtype), state.toExpr(rest, e->dtype)};
+  if (!out.factor || !out.rest) return fail(notLinear(e));
   return out;
 }
 
@@ -106,9 +104,9 @@ Result<SolvedInterval> constantCondition(const Expr& condition, Analyzer& an) {
 /// worst < 0 for v. A sum that is no linear function of v is not solved.
 Result<SolvedInterval> solveNegative(const Expr& worst, bool exact, const Var& v, Analyzer& an,
                                      const Expr& condition) {
-  auto linear = linearIn(worst, {v}, an);
+  auto linear = linearIn(worst, v, an);
   if (!linear) return cannotSolve(condition, "the condition is not linear in the variable");
-  const Expr &k = linear->coefficients[0], &rest = linear->offset;
+  const auto& [k, rest] = *linear;
   Expr zero = constant(rest->dtype, 0);
   IntSet set;
   if (an.proveLess(zero, k))
@@ -142,13 +140,13 @@ Result<SolvedInterval> solveComparison(const BinaryNode* c, const Var& v, const 
     Expr worst = op == BinaryOp::kLt ? reached.max : reached.max - 1;
     return solveNegative(worst, reached.isPoint(), v, an, condition);
   }
-  auto linear = linearIn(reached.isPoint() ? reached.min : difference, {v}, an);
-  auto unit = linear ? asConst(linear->coefficients[0]) : std::nullopt;
+  auto linear = linearIn(reached.isPoint() ? reached.min : difference, v, an);
+  auto unit = linear ? asConst(linear->factor) : std::nullopt;
   if (!unit || (*unit != 1 && *unit != -1) || !reached.isPoint())
     return cannotSolve(
         condition,
         "the equality is not solved: its coefficient is not one, or it depends on inner variables");
-  const Expr& rest = linear->offset;
+  const Expr& rest = linear->rest;
   return SolvedInterval{IntSet::point(an.simplify(*unit == 1 ? negate(rest) : rest)), true};
 }
 

@@ -2,21 +2,21 @@
 #pragma once
 
 #include "arith/int_set.h"
+#include "arith/linear_form.h"
 
 namespace bevel {
 
-/// Σ coefficients[k] * vars[k] + offset; neither holds any of the variables.
-struct LinearIndex {
-  std::vector<Expr> coefficients; // in the order of the variables; constant 0 where a variable does not occur
-  Expr offset;
-};
+/// The form of e, in which each of the variables is a term of its own (wherever it was widened) and the other terms
+/// hold none of them. Nothing when one occurs with a factor that is no constant, under a division, comparison or load.
+std::optional<arith::LinearForm> affineIn(const Expr& e, const std::vector<Var>& vars, Analyzer& analyzer);
+/// The terms without the variables as an expression.
+Expr restOf(const arith::LinearForm& form, const std::vector<Var>& vars, DType dtype, Analyzer& analyzer);
 
-/// Fails (kUnsupported) when e is not linear in the variables: one occurs under a division, comparison, load,
-/// or in a product with another.
-Result<LinearIndex> linearIn(const Expr& e, const std::vector<Var>& vars, Analyzer& analyzer);
-/// The constant coefficients alone; nothing when one is symbolic or e is not linear.
-std::optional<std::vector<int64_t>> constStrides(const Expr& e, const std::vector<Var>& vars,
-                                                 Analyzer& analyzer);
+/// factor * var + rest; neither holds the variable. Fails (kUnsupported) when e is not of that form.
+struct LinearIn {
+  Expr factor, rest;
+};
+Result<LinearIn> linearIn(const Expr& e, const Var& var, Analyzer& analyzer);
 
 /// The values of a variable for which a condition holds.
 struct SolvedInterval {

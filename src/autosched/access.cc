@@ -5,6 +5,7 @@
 #include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/regions.h"
 
 #include <algorithm>
 #include <utility>
@@ -28,6 +29,31 @@ int64_t BlockInfo::extent(size_t k) const {
   auto c = asConst(extents[k]);
   return c ? *c : -1;
 }
+size_t BlockInfo::column() const {
+  size_t last = block->iters.size();
+  for (size_t k = 0; k < block->iters.size(); ++k)
+    if (!isReduce(k) && (extent(k) != 1 || last == block->iters.size())) last = k;
+  return last;
+}
+int64_t BlockInfo::step(const AccessPattern& a, size_t d, size_t k) const {
+  return a.indices[d].coefOf(block->iters[k]->var);
+}
+bool BlockInfo::isOnly(const AccessPattern& a, size_t d, size_t k) const {
+  for (size_t x = 0; x < block->iters.size(); ++x)
+    if (step(a, d, x) != (x == k)) return false;
+  return true;
+}
+
+Operands operandsOf(const BlockInfo& b) {
+  Operands out;
+  size_t column = b.column();
+  for (const AccessPattern& a : b.accesses) {
+    if (a.write || !a.linear || column == b.block->iters.size()) continue;
+    (a.strides[column] == 0 ? out.still : out.moves) = true;
+    out.contiguous |= a.strides[column] == 1;
+  }
+  return out;
+}
 
 namespace {
 
@@ -45,51 +71,41 @@ std::vector<int64_t> denseStrides(const BufferNode& b) {
   return out;
 }
 
-AccessPattern patternOf(const Buffer& b, const Array<Expr>& indices, bool write, const std::vector<Var>& axes,
-                        Analyzer& analyzer) {
-  AccessPattern p;
-  p.buffer = b;
-  p.write = write;
-  p.linear = b->strides.empty();
-  p.strides.assign(axes.size(), 0);
-  std::vector<int64_t> dense = denseStrides(*b);
-  for (size_t d = 0; d < indices.size() && p.linear; ++d) {
-    auto coefficients = constStrides(indices[d], axes, analyzer);
-    if (!coefficients) {
-      p.linear = false;
-      break;
-    }
-    p.dims.push_back(*coefficients);
+AccessPattern patternOf(const BufferAccess& access, const std::vector<Var>& axes, Analyzer& analyzer) {
+  AccessPattern p{access.buffer, access.write, access.buffer->strides.empty() && !access.opaque, {}, {}};
+  std::vector<int64_t> dense = denseStrides(*access.buffer), strides(axes.size(), 0);
+  for (size_t d = 0; d < access.region.size() && p.linear; ++d) {
+    auto form = affineIn(access.region[d]->min, axes, analyzer);
+    p.linear = form && isConst(access.region[d]->extent, 1);
+    if (!p.linear) break;
     for (size_t k = 0; k < axes.size(); ++k) {
-      int64_t c = (*coefficients)[k];
+      int64_t c = form->coefOf(axes[k]);
       if (c == 0) continue;
-      bool symbolic = dense[d] >= kSymbolicStride || p.strides[k] >= kSymbolicStride;
-      p.strides[k] = symbolic ? kSymbolicStride : p.strides[k] + c * dense[d];
+      bool symbolic = dense[d] >= kSymbolicStride || strides[k] >= kSymbolicStride;
+      strides[k] = symbolic ? kSymbolicStride : strides[k] + c * dense[d];
     }
+    p.indices.push_back(std::move(*form));
   }
-  if (!p.linear) p.strides.clear(), p.dims.clear();
+  if (p.linear)
+    p.strides = std::move(strides);
+  else
+    p.indices.clear();
   return p;
 }
 
-void collectAccesses(BlockInfo& info, Analyzer& analyzer) {
+void collectPatterns(BlockInfo& info, Analyzer& analyzer) {
   std::vector<Var> axes;
   for (const IterVar& a : info.block->iters) axes.push_back(a->var);
-  std::vector<AccessPattern> stores;
-  walk(info.block->body, [&](const NodeRef& n) {
-    if (const auto* s = n.as<StoreNode>())
-      stores.push_back(patternOf(s->buffer, s->indices, true, axes, analyzer));
-    return true;
+  std::vector<BufferAccess> accesses = collectAccesses(info.block->body);
+  auto written = buffersWritten(accesses);
+  std::unordered_set<NodeRef, RefHash> seen; // a node that stands at several places counts once
+  std::erase_if(accesses, [&](const BufferAccess& a) {
+    return !a.buffer || (!a.write && written.contains(a.buffer->data)) ||
+           (a.node.is<ExprNode>() && !seen.insert(a.node).second);
   });
-  auto written = [&](const Buffer& b) {
-    return std::any_of(stores.begin(), stores.end(),
-                       [&](const AccessPattern& p) { return p.buffer->data == b->data; });
-  };
-  walk(info.block->body, [&](const NodeRef& n) {
-    if (const auto* l = n.as<LoadNode>(); l && !written(l->buffer))
-      info.accesses.push_back(patternOf(l->buffer, l->indices, false, axes, analyzer));
-    return true;
-  });
-  info.accesses.insert(info.accesses.end(), stores.begin(), stores.end());
+  for (bool stores : {false, true})
+    for (const BufferAccess& a : accesses)
+      if (a.write == stores) info.accesses.push_back(patternOf(a, axes, analyzer));
 }
 
 struct Collector {
@@ -152,7 +168,7 @@ struct Collector {
     } else {
       Analyzer analyzer;
       for (const IterVar& a : r.block->iters) analyzer.bind(a->var, a->domain);
-      collectAccesses(info, analyzer);
+      collectPatterns(info, analyzer);
     }
     blocks.push_back(std::move(info));
   }
@@ -173,15 +189,9 @@ namespace {
 
 // In this access axis k + 1 runs through a whole dimension of the buffer, and axis k through the one before
 // it.
-bool neighbours(const AccessPattern& a, size_t k, const Expr& extent) {
-  for (size_t d = 0; d + 1 < a.dims.size(); ++d) {
-    auto only = [&](size_t dim, size_t axis) {
-      for (size_t x = 0; x < a.dims[dim].size(); ++x)
-        if (a.dims[dim][x] != (x == axis ? 1 : 0)) return false;
-      return true;
-    };
-    if (only(d, k) && only(d + 1, k + 1)) return same(a.buffer->shape[d + 1], extent);
-  }
+bool neighbours(const BlockInfo& b, const AccessPattern& a, size_t k) {
+  for (size_t d = 0; d + 1 < a.indices.size(); ++d)
+    if (b.isOnly(a, d, k) && b.isOnly(a, d + 1, k + 1)) return same(a.buffer->shape[d + 1], b.extents[k + 1]);
   return false;
 }
 
@@ -193,7 +203,7 @@ bool contiguousPair(const BlockInfo& b, size_t k) {
     if (!a.linear) return false;
     if (a.strides[k] == 0 && a.strides[k + 1] == 0) return true;
     if (extent < 0 || a.strides[k + 1] >= kSymbolicStride || a.strides[k] >= kSymbolicStride)
-      return neighbours(a, k, b.extents[k + 1]);
+      return neighbours(b, a, k);
     return a.strides[k] == a.strides[k + 1] * extent;
   });
 }
@@ -202,17 +212,6 @@ std::vector<BlockInfo> analyseBlocks(const PrimFunc& f, const std::vector<BlockI
   Collector c{known, {}, {}, {}, {}, 0};
   c.visit(f->body);
   return std::move(c.blocks);
-}
-
-int64_t bodyWork(const Block& block) {
-  int64_t work = 0;
-  walk(block->body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>())
-      work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 10;
-    if (const auto* b = n.as<BinaryNode>(); b && b->dtype.isFloat()) work += b->op == BinaryOp::kDiv ? 5 : 1;
-    return true;
-  });
-  return work;
 }
 
 } // namespace bevel

@@ -1,6 +1,7 @@
 // What the schedule rules need to know of a block: its axes, and how its accesses move when an axis advances.
 #pragma once
 
+#include "arith/linear_form.h"
 #include "ir/graph.h"
 
 #include <string>
@@ -15,7 +16,7 @@ struct AccessPattern {
   bool write = false;
   bool linear = false;          // false: the address is no linear function of the axes (strides is empty)
   std::vector<int64_t> strides; // a block axis each; kSymbolicStride where it depends on symbolic dimensions
-  std::vector<std::vector<int64_t>> dims; // coefficient of each axis in each index: dims[d][k]
+  std::vector<arith::LinearForm> indices; // over the axes; empty when not linear
 };
 inline constexpr int64_t kSymbolicStride = int64_t(1) << 40;
 
@@ -32,7 +33,22 @@ struct BlockInfo {
   /// Constant extent of axis k, or -1.
   int64_t extent(size_t k) const;
   bool isReduce(size_t k) const;
+  /// The axis of vectors: the last spatial one, but trailing axes of one element do not move anything. The number of
+  /// axes when there is none.
+  size_t column() const;
+  /// How much index d of a linear access grows when axis k advances; and whether k alone moves it, by one.
+  int64_t step(const AccessPattern& a, size_t d, size_t k) const;
+  bool isOnly(const AccessPattern& a, size_t d, size_t k) const;
 };
+
+/// What the block reads along its axis of vectors.
+struct Operands {
+  bool moves = false, still = false; // some operand does
+  bool contiguous = false;           // moves by one element
+  /// One operand is used again along the axis, another is not.
+  bool isContraction() const { return moves && still; }
+};
+Operands operandsOf(const BlockInfo& block);
 
 /// All blocks of the program that have no blocks inside, in program order. What is `known` of blocks that are still the same is
 /// taken over.
@@ -40,9 +56,5 @@ std::vector<BlockInfo> analyseBlocks(const PrimFunc& f, const std::vector<BlockI
 
 /// Whether axes k and k + 1 can be one: advancing k equals running through all of k + 1, for every access.
 bool contiguousPair(const BlockInfo& b, size_t k);
-
-/// Float operations of one execution of the block's body: additions, multiplications and so on count one,
-/// calls ten.
-int64_t bodyWork(const Block& block);
 
 } // namespace bevel

@@ -14,7 +14,7 @@ struct HostKernel {
   PrimFunc function; // lowered
   std::shared_ptr<const JitModule> code;
   CompileStats stats;           // of all that were compiled together
-  std::vector<Expr> conditions; // on sizes, that run() checks (loop/size_conditions.h)
+  std::vector<Expr> conditions; // on sizes, that run() checks (loop/index_bounds.h)
 
   /// Lowers (on several threads) and compiles scheduled programs; by name.
   static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs,

@@ -5,7 +5,7 @@
 #include "driver/host_kernel.h"
 #include "driver/interpret_programs.h"
 #include "graph/passes/passes.h"
-#include "loop/bounds_verifier.h"
+#include "loop/index_bounds.h"
 #include "loop/lower.h"
 #include "sched/schedule.h"
 #include "select/passes.h"

@@ -6,7 +6,7 @@
 #include "driver/commands.h"
 #include "driver/values.h"
 #include "ir/build.h"
-#include "loop/size_conditions.h"
+#include "loop/index_bounds.h"
 
 #include <algorithm>
 #include <filesystem>

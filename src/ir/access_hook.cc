@@ -1,5 +1,5 @@
 #include "ir/access_hook.h"
 
 namespace bevel {
-AccessHook accessHook = {nullptr, nullptr};
+AccessHook accessHook = {nullptr, nullptr, nullptr};
 } // namespace bevel

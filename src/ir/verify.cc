@@ -1,4 +1,5 @@
 // Entry points, scopes and the module level of the verifier.
+#include "ir/access_hook.h"
 #include "ir/verify_impl.h"
 
 #include "base/stack.h"
@@ -72,17 +73,23 @@ void Verifier::scalars(const NodeRef& node) {
 
 void Verifier::function(const NodeRef& f, const std::string& name) {
   function_ = name;
-  visible_.clear(), ever_.clear(), order_.clear(), blocks_.clear(), ranges_.clear(), forms_.clear(),
-      loopLevel_.clear();
-  level_ = isolation_ = conditional_ = 0;
+  visible_.clear(), ever_.clear(), order_.clear(), blocks_.clear(), loopLevel_.clear();
+  level_ = isolation_ = 0;
   inDataflow_ = false;
   place_ = f->origin;
-  if (auto* p = f.as<PrimFuncNode>())
+  if (auto* p = f.as<PrimFuncNode>()) {
+    size_t before = errors_.size();
     primFunc(*p);
-  else if (auto* g = f.as<FunctionNode>())
+    if (errors_.size() > before || !accessHook.faults) return;
+    for (const IndexFault& fault : accessHook.faults(PrimFunc(p))) {
+      place_ = fault.place;
+      error(fault.at, fault.message);
+    }
+  } else if (auto* g = f.as<FunctionNode>()) {
     graphFunction(*g);
-  else
+  } else {
     error(f, "expected a function");
+  }
 }
 
 void Verifier::module(const ModuleNode& m) {

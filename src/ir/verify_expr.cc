@@ -24,9 +24,7 @@ void Verifier::binary(const BinaryNode& n) {
   NodeRef node(&n);
   bool logical = n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr;
   expr(n.a, node);
-  conditional_ += logical;
   expr(n.b, node);
-  conditional_ -= logical;
   if (!n.a || !n.b) return;
   DType t = n.a->dtype;
   if (t != n.b->dtype)
@@ -51,14 +49,12 @@ void Verifier::call(const CallNode& n) {
     return error(node, std::string("T.") + info.name + " takes " + std::to_string(info.arity) +
                            " arguments, but has " + std::to_string(n.args.size()));
   bool choice = n.op == Intrin::kIfThenElse;
-  bool place = n.op == Intrin::kAddressOf; // may be the end of a buffer
   for (size_t i = 0; i < n.args.size(); ++i) {
     const NodeRef& arg = n.args[i];
     if (!arg) {
       error(node, "an argument is missing");
       continue;
     }
-    conditional_ += (choice && i > 0) || place;
     if (arg.is<ExprNode>())
       expr(cast<ExprNode>(arg), node);
     else if (arg->kind == Kind::kBuffer)
@@ -67,9 +63,7 @@ void Verifier::call(const CallNode& n) {
       region(*r);
     else if (auto* g = arg.as<GlobalVarNode>(); g && module_ && !module_->find(g->name))
       error(node, "the module has no function '" + g->name + "'");
-    conditional_ -= (choice && i > 0) || place;
   }
-  if (n.op == Intrin::kAccessPtr) pointerInside(n);
   if (choice && n.args[0].is<ExprNode>() && n.args[1].is<ExprNode>() && n.args[2].is<ExprNode>()) {
     if (n.arg(0)->dtype != kBool)
       error(node, "the condition of T.if_then_else is a bool, not " + n.arg(0)->dtype.str());
@@ -111,15 +105,12 @@ void Verifier::indices(const Buffer& b, const Array<Expr>& list, const RefBase& 
     if (!e) continue;
     if (!e->dtype.isInteger()) error(e, "an index is an integer, not " + e->dtype.str());
     if (e->dtype.isVector() && i + 1 != list.size()) error(e, "only the last index may be a vector");
-    indexInside(b, i, e, node);
   }
 }
 
 void Verifier::load(const LoadNode& n) {
   NodeRef node(&n);
-  conditional_ += masks(n.predicate);
   indices(n.buffer, n.indices, node);
-  conditional_ -= masks(n.predicate);
   if (!n.buffer) return;
   int lanes = n.indices.empty() || !n.indices.back() ? 1 : n.indices.back()->dtype.lanes;
   DType expected = n.buffer->dtype.withLanes(n.buffer->dtype.lanes * lanes);
@@ -225,9 +216,7 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
   case Kind::kSelect: {
     auto& n = *e.as<SelectNode>();
     expr(n.condition, e);
-    ++conditional_;
     expr(n.a, e), expr(n.b, e);
-    --conditional_;
     if (!n.condition || !n.a || !n.b) return;
     DType c = n.condition->dtype;
     if (!c.isBool() || (c.lanes != 1 && c.lanes != n.dtype.lanes))
@@ -252,7 +241,6 @@ void Verifier::expr(const Expr& e, const RefBase& parent) {
   case Kind::kLet: {
     auto& n = *e.as<LetNode>();
     expr(n.value, e);
-    setValue(n.var, n.value);
     size_t scope = mark();
     define(n.var, "the variable of a let");
     if (n.var && n.value && n.var->dtype != n.value->dtype)

@@ -18,16 +18,6 @@ public:
   std::vector<Error> take() { return std::move(errors_); }
 
 private:
-  struct Bounds {
-    int64_t min, max;
-    bool reached; // both, in some iteration; else they only lie around the values
-  };
-  /// A sum over variables that have a range (ranges_) and take their values independently.
-  struct Affine {
-    std::vector<std::pair<const Object*, int64_t>> terms;
-    int64_t constant = 0;
-    bool add(const Affine& other, int64_t factor); // false: it overflows
-  };
   bool full() const { return errors_.size() >= limit_; }
   void error(const RefBase& node, std::string message, std::string hint = "");
 
@@ -52,18 +42,6 @@ private:
   void bufferUse(const Buffer& b, const RefBase& node);
   void bufferLayout(const Buffer& b, const RefBase& node);
   void variable(const VarNode& v);
-
-  // verify_bounds.cc
-  std::optional<Affine> affine(const Expr& e) const;
-  std::optional<Bounds> bounds(const Expr& e) const;
-  std::optional<Bounds> boundsOf(const Affine& form) const;
-  std::optional<Bounds> boundsOfRamp(const RampNode& r) const;
-  void indexInside(const Buffer& b, size_t dim, const Expr& index, const RefBase& node);
-  static bool masks(const Expr& predicate); // some lane may be off
-  void viewInside(const BufferRegionNode& source);
-  void pointerInside(const CallNode& accessPtr);
-  void setLoopRange(const ForNode& n, const std::optional<Bounds>& extent);
-  void setValue(const Var& v, const Expr& value);
 
   // verify_stmt.cc
   void primFunc(const PrimFuncNode& f);
@@ -96,13 +74,9 @@ private:
   std::unordered_set<const Object*> visible_, ever_;
   std::vector<const Object*> order_;
   std::unordered_set<std::string> blocks_;
-  std::unordered_map<const Object*, Buffer> buffers_; // that the program defines, by data
-  std::unordered_map<const Object*, Bounds> ranges_;
-  std::unordered_map<const Object*, Affine> forms_;  // of variables that depend on others
   std::unordered_map<const Object*, int> loopLevel_; // of loop variables: blocks around
   int level_ = 0;                                    // blocks around
   int isolation_ = 0;                                // loops of a lower level are hidden by a block with axes
-  int conditional_ = 0;                              // under a condition, where bounds are not judged
   bool inDataflow_ = false;
 };
 

@@ -8,7 +8,6 @@ namespace bevel::detail {
 void Verifier::defineBuffer(const Buffer& b, const RefBase& node) {
   if (!b || !b->data) return error(node, "a buffer is missing");
   define(b->data, ("buffer '" + b->name + "'").c_str());
-  buffers_.try_emplace(b->data.get(), b);
 }
 
 void Verifier::primFunc(const PrimFuncNode& f) {
@@ -21,7 +20,6 @@ void Verifier::primFunc(const PrimFuncNode& f) {
     if (!p || !f.buffers[i]) continue;
     if (!p->dtype.isHandle()) error(node, "parameter '" + p->name + "' has a buffer, but is no handle");
     if (f.buffers[i]->data && !(f.buffers[i]->data == p)) defineBuffer(f.buffers[i], node);
-    if (f.buffers[i]->data == p) buffers_.try_emplace(p.get(), f.buffers[i]);
   }
   for (const Buffer& b : f.buffers) {
     if (!b) continue;
@@ -48,20 +46,13 @@ void Verifier::forLoop(const ForNode& n) {
   size_t scope = mark();
   define(n.var, ("loop variable '" + n.var->name + "'").c_str());
   loopLevel_[n.var.get()] = level_;
-  auto extent = bounds(n.extent);
-  setLoopRange(n, extent);
-  bool mayBeEmpty = !extent || extent->min <= 0;
-  conditional_ += mayBeEmpty;
   stmt(n.body, node);
-  conditional_ -= mayBeEmpty;
   leave(scope);
 }
 
 void Verifier::store(const StoreNode& n) {
   NodeRef node(&n);
-  conditional_ += masks(n.predicate);
   indices(n.buffer, n.indices, node);
-  conditional_ -= masks(n.predicate);
   expr(n.value, node);
   if (!n.buffer || !n.value) return;
   int lanes = n.indices.empty() || !n.indices.back() ? 1 : n.indices.back()->dtype.lanes;
@@ -88,13 +79,9 @@ void Verifier::realize(const BlockRealizeNode& n) {
     if (iter.var->dtype != n.values[i]->dtype)
       error(node, "axis '" + iter.var->name + "' is " + iter.var->dtype.str() + ", its value " +
                       n.values[i]->dtype.str());
-    setValue(iter.var, n.values[i]);
   }
   condition(n.predicate, node, "the condition of a block");
-  bool guarded = n.predicate && !isConst(n.predicate, 1);
-  conditional_ += guarded;
   block(*n.block);
-  conditional_ -= guarded;
 }
 
 void Verifier::block(const BlockNode& b) {
@@ -127,19 +114,15 @@ void Verifier::block(const BlockNode& b) {
       continue;
     }
     region(*m->source);
-    viewInside(*m->source);
     defineBuffer(m->buffer, node);
     for (const auto* list : {&m->buffer->shape, &m->buffer->strides})
       for (const Expr& e : *list) bindFree(e);
     bindFree(m->buffer->elemOffset);
     bufferLayout(m->buffer, node);
   }
-  ++conditional_; // what is declared may be touched under conditions inside only
   for (const auto* list : {&b.reads, &b.writes})
     for (const BufferRegion& r : *list) r ? region(*r) : error(node, "a region is missing");
-  // The init runs in the first iteration of the reduction, if there is one.
   if (b.init) stmt(b.init, node);
-  --conditional_;
   stmt(b.body, node);
   --level_;
   isolation_ = savedIsolation;
@@ -153,11 +136,6 @@ void Verifier::stmt(const Stmt& s, const RefBase& parent) {
   if (s->origin) place_ = s->origin;
   statement(s);
   place_ = std::move(around);
-}
-
-static bool mayReturn(const Stmt& s) {
-  const auto* c = s.as<EvaluateNode>()->value.as<CallNode>();
-  return c && (c->op == Intrin::kRet || c->op == Intrin::kThreadReturn);
 }
 
 void Verifier::statement(const Stmt& s) {
@@ -175,19 +153,15 @@ void Verifier::statement(const Stmt& s) {
   case Kind::kIf: {
     auto& n = *s.as<IfNode>();
     condition(n.condition, s, "the condition of an 'if'");
-    ++conditional_;
     stmt(n.thenBody, s);
     if (n.elseBody) stmt(n.elseBody, s);
-    --conditional_;
     return;
   }
   case Kind::kFor:
     return forLoop(*s.as<ForNode>());
   case Kind::kWhile:
     condition(s.as<WhileNode>()->condition, s, "the condition of a 'while'");
-    ++conditional_;
     stmt(s.as<WhileNode>()->body, s);
-    --conditional_;
     return;
   case Kind::kLetStmt: {
     auto& n = *s.as<LetStmtNode>();
@@ -196,14 +170,11 @@ void Verifier::statement(const Stmt& s) {
     if (n.var && n.value && n.var->dtype != n.value->dtype)
       error(s, "variable '" + n.var->name + "' is " + n.var->dtype.str() + ", its value " +
                    n.value->dtype.str());
-    setValue(n.var, n.value);
     stmt(n.body, s);
     return leave(scope);
   }
   case Kind::kEvaluate:
-    expr(s.as<EvaluateNode>()->value, s);
-    conditional_ += mayReturn(s); // what follows may not run
-    return;
+    return expr(s.as<EvaluateNode>()->value, s);
   case Kind::kAlloc: {
     auto& n = *s.as<AllocNode>();
     if (n.buffer) bufferLayout(n.buffer, s);
@@ -227,7 +198,6 @@ void Verifier::statement(const Stmt& s) {
     return leave(scope);
   }
   case Kind::kAssert:
-    ++conditional_; // what follows runs only where it holds
     return condition(s.as<AssertNode>()->condition, s, "the condition of an assertion");
   case Kind::kBlockRealize:
     return realize(*s.as<BlockRealizeNode>());

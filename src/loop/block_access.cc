@@ -203,8 +203,8 @@ Block detect(const Block& block, bool reads, bool writes, FunctionRef<Buffer(con
 }
 
 [[maybe_unused]] const bool kHooked = [] {
-  accessHook = {detect,
-                [](const Block& block, bool& inWrites) { return checkBlockAccess(block, &inWrites); }};
+  accessHook.detect = detect;
+  accessHook.check = [](const Block& block, bool& inWrites) { return checkBlockAccess(block, &inWrites); };
   return true;
 }();
 

@@ -244,13 +244,13 @@ private:
 
   /// |step| of the loop exceeds every distance between the rest of one index and of the other.
   bool apartInDimension(const BufferAccess& w, const BufferAccess& a, size_t d) {
-    auto lw = linearIn(w.region[d]->min, {loop_->var}, analyzer()),
-         la = linearIn(a.region[d]->min, {loop_->var}, analyzer());
+    auto lw = linearIn(w.region[d]->min, loop_->var, analyzer()),
+         la = linearIn(a.region[d]->min, loop_->var, analyzer());
     if (!lw || !la) return false;
-    auto cw = asConst(lw->coefficients[0]), ca = asConst(la->coefficients[0]);
+    auto cw = asConst(lw->factor), ca = asConst(la->factor);
     if (!cw || !ca || *cw != *ca || *cw == 0) return false;
-    IntSet rw = relax(lw->offset, w.region[d]->extent, w.loops),
-           ra = relax(la->offset, a.region[d]->extent, a.loops);
+    IntSet rw = relax(lw->rest, w.region[d]->extent, w.loops),
+           ra = relax(la->rest, a.region[d]->extent, a.loops);
     if (!rw.bounded() || !ra.bounded()) return false;
     Expr step = intImm(std::max(*cw, arith::satNeg(*cw)));
     return analyzer().prove(castTo(kInt64, rw.max - ra.min) < step) &&

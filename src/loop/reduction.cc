@@ -55,6 +55,41 @@ bool accumulates(const BlockNode& block) {
   return found && (laneReduction(found->op) || found->op == BinaryOp::kAnd || found->op == BinaryOp::kOr);
 }
 
+bool sumsProducts(const BlockNode& block) {
+  const auto* update = block.body.as<StoreNode>();
+  auto sum = update ? accumulationOf(*update) : std::nullopt;
+  bool found = false;
+  auto loadOf = [](Expr e) {
+    while (const auto* c = e.as<CastNode>()) e = c->value;
+    return e.as<LoadNode>();
+  };
+  if (sum && sum->op == BinaryOp::kAdd)
+    walk(sum->value, [&](const NodeRef& n) {
+      const auto* m = n.as<BinaryNode>();
+      const auto *x = m && m->op == BinaryOp::kMul ? loadOf(m->a) : nullptr, *y = x ? loadOf(m->b) : nullptr;
+      found |= y && x->buffer->data != y->buffer->data;
+      return true;
+    });
+  return found;
+}
+
+Work workOf(const Stmt& body) {
+  Work work;
+  walk(body, [&](const NodeRef& n) {
+    const auto* c = n.as<CallNode>();
+    if (c && c->op != Intrin::kIfThenElse && c->op != Intrin::kLikely) {
+      work.operations += c->dtype.isFloat();
+      work.cost += 10;
+    }
+    if (const auto* b = n.as<BinaryNode>(); b && b->a->dtype.isFloat()) {
+      ++work.operations;
+      if (b->dtype.isFloat()) work.cost += b->op == BinaryOp::kDiv ? 5 : 1;
+    }
+    return true;
+  });
+  return work;
+}
+
 Expr neutralElement(BinaryOp op, DType t) {
   bool least = op == BinaryOp::kMax;
   if (op == BinaryOp::kAdd || op == BinaryOp::kMul) return constant(t, op == BinaryOp::kMul);

@@ -20,6 +20,16 @@ std::optional<Accumulation> accumulationOf(const StoreNode& update);
 /// may run in any order, once their elements are initialised.
 bool accumulates(const BlockNode& block);
 
+/// The block sums products of elements of two buffers (a contraction).
+bool sumsProducts(const BlockNode& block);
+
+/// What one execution of a statement computes on floats. Choices count nothing.
+struct Work {
+  int64_t operations = 0; // one each, comparisons too
+  int64_t cost = 0;       // about as much as this many additions: a division five, a call of any type ten
+};
+Work workOf(const Stmt& body);
+
 /// The intrinsic that combines the lanes of a vector; nothing for operators that an accumulation may not
 /// have.
 std::optional<Intrin> laneReduction(BinaryOp op);

@@ -408,10 +408,11 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
   std::vector<Var> used;
   for (const VarRange& l : loops)
     if (usesVar(e, l.first)) used.push_back(l.first);
-  auto inE = constStrides(e, used, analyzer), inIndex = constStrides(index, used, analyzer);
-  if (used.empty() || !inE || !inIndex || inE->front() == 0 || inIndex->front() % inE->front() != 0)
-    return std::nullopt;
-  int64_t factor = inIndex->front() / inE->front();
+  auto inE = affineIn(e, used, analyzer), inIndex = affineIn(index, used, analyzer);
+  if (used.empty() || !inE || !inIndex) return std::nullopt;
+  int64_t step = inE->coefOf(used[0]), all = inIndex->coefOf(used[0]);
+  if (step == 0 || all % step != 0) return std::nullopt;
+  int64_t factor = all / step;
   if (factor < 2) return std::nullopt;
   rest = analyzer.simplify(index - e * factor);
   IntSet set = relaxSet(rest, constant(rest->dtype, 1), asSetMaps(independentGroups(loops)), analyzer);

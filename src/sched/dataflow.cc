@@ -46,16 +46,15 @@ std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyz
     if (index == v) return AxisIndex{int(i), 1, constant(v->dtype, 0)};
     vars.push_back(v);
   }
-  auto linear = linearIn(index, vars, analyzer);
-  if (!linear) return std::nullopt;
-  AxisIndex out{-1, 0, linear->offset};
+  auto form = affineIn(index, vars, analyzer);
+  AxisIndex out{-1, 0, form ? restOf(*form, vars, index->dtype, analyzer) : nullptr};
+  if (!out.offset) return std::nullopt;
   for (size_t i = 0; i < vars.size(); ++i) {
-    auto c = asConst(linear->coefficients[i]);
-    if (!c) return std::nullopt;
-    if (*c == 0) continue;
+    int64_t c = form->coefOf(vars[i]);
+    if (c == 0) continue;
     if (out.axis >= 0) return std::nullopt;
     out.axis = int(i);
-    out.scale = *c;
+    out.scale = c;
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/reduction.h"
 
 #include <algorithm>
 #include <cmath>
@@ -82,26 +83,14 @@ private:
   bool exact_ = true;
 };
 
-// Float operations of one point of the block.
-double pointWork(const BlockNode& b) {
-  double work = 0;
-  walk(b.body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>())
-      work += c->dtype.isFloat() && c->op != Intrin::kIfThenElse && c->op != Intrin::kLikely;
-    if (const auto* x = n.as<BinaryNode>()) work += x->a->dtype.isFloat();
-    return true;
-  });
-  return work;
-}
-
-Amount workOf(const PrimFunc& f) {
+Amount operationsOf(const PrimFunc& f) {
   Amount total;
   walk(f->body, [&](const NodeRef& n) {
     const auto* b = n.as<BlockNode>();
     if (!b || b->iters.empty()) return true;
     std::vector<Expr> extents;
     for (const IterVar& a : b->iters) extents.push_back(a->domain->extent);
-    total.add(pointWork(*b), extents);
+    total.add(double(workOf(b->body).operations), extents);
     return false;
   });
   return total;
@@ -121,7 +110,7 @@ Result<Module> countWork(const Module& module) {
   for (size_t i = 0; i < module->functions.size(); ++i) {
     if (!module->functions[i].is<PrimFuncNode>()) continue;
     PrimFunc f = cast<PrimFuncNode>(module->functions[i]);
-    out->functions.set(i, bytesOf(f).mark(workOf(f).mark(f, "flops"), "bytes"));
+    out->functions.set(i, bytesOf(f).mark(operationsOf(f).mark(f, "flops"), "bytes"));
   }
   return Module(out);
 }

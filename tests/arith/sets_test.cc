@@ -87,15 +87,22 @@ TEST(ArithSets, Algebra) {
 TEST(ArithLinear, Coefficients) {
   Analyzer an;
   Var i = var("i"), j = var("j"), n = var("n");
-  auto linear = linearIn((i + 2) * n * 4 + j * 3 - i + n, {i, j}, an);
+  auto linear = linearIn((i + 2) * n * 4 + j * 3 - i + n, i, an);
   ASSERT_TRUE(linear);
-  EXPECT_TRUE(an.proveEqual(linear->coefficients[0], n * 4 - 1));
-  EXPECT_TRUE(isConst(linear->coefficients[1], 3));
-  EXPECT_TRUE(an.proveEqual(linear->offset, n * 9));
-  EXPECT_FALSE(linearIn(i * j, {i, j}, an));
-  EXPECT_FALSE(linearIn(floordiv(i, 2), {i}, an));
-  EXPECT_EQ(constStrides(i * 8 + j + n, {i, j}, an), (std::vector<int64_t>{8, 1}));
-  EXPECT_FALSE(constStrides(i * n, {i}, an));
+  EXPECT_TRUE(an.proveEqual(linear->factor, n * 4 - 1));
+  EXPECT_TRUE(an.proveEqual(linear->rest, j * 3 + n * 9));
+  EXPECT_FALSE(linearIn(i * i, i, an));
+  EXPECT_FALSE(linearIn(floordiv(i, 2), i, an));
+  auto form = affineIn(i * 8 + castTo(kInt64, j) + n + 5, {i, j}, an);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->coefOf(i), 8);
+  EXPECT_EQ(form->coefOf(j), 1);
+  EXPECT_TRUE(an.proveEqual(restOf(*form, {i, j}, kInt64, an), n + 5));
+  Var narrow = var("k", kInt32);
+  EXPECT_EQ(affineIn(castTo(kInt64, narrow) * 3, {narrow}, an)->coefOf(narrow), 3) << "widened";
+  EXPECT_FALSE(affineIn(i * n, {i}, an));
+  EXPECT_FALSE(affineIn(i * j, {i, j}, an));
+  EXPECT_TRUE(affineIn(i + floordiv(j, 2), {i}, an));
 }
 
 /// The solution is contained in the true set, and is the true set when it says exact.

@@ -272,10 +272,14 @@ TEST(Verify, ListsAllFaultsAndNamesTheFunction) {
   Buffer a = buffer("A", kFloat32, {intImm(8)});
   Stmt bad = store(a, intImm(1), {intImm(9)});
   auto errors =
-      verifyAll(withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad}), {a})), 4);
+      verifyAll(withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad, bad, bad}), {a})), 4);
   ASSERT_EQ(errors.size(), 4u);
   EXPECT_EQ(errors[0].notes.back(), "in function 'main'");
   EXPECT_FALSE(errors[0].nodes.empty());
+  Stmt outside = store(a, constantFloat(kFloat32, 1), {intImm(9)}); // judged where all else is well formed
+  EXPECT_EQ(verifyAll(program(seq({outside, outside, outside}), {a}), 2).size(), 2u);
+  EXPECT_EQ(verifyAll(program(seq({outside, outside, outside}), {a})).size(), 3u);
+  EXPECT_EQ(verifyAll(program(seq({outside, bad}), {a})).size(), 1u);
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "loop/block_scope.h"
-#include "loop/bounds_verifier.h"
+#include "loop/index_bounds.h"
 #include "loop/dependence.h"
 #include "loop/kernel_signature.h"
 #include "loop/lower.h"

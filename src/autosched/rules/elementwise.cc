@@ -8,6 +8,7 @@
 // 2. It is split by a few vectors and vectorised; the tail is masked.
 // 3. The loops outside are fused for threads.
 #include "autosched/rules/rules.h"
+#include "loop/reduction.h"
 #include "sched/steps/fuse.h"
 #include "sched/steps/get_loops.h"
 #include "sched/steps/get_sblock.h"
@@ -45,7 +46,7 @@ int64_t product(const BlockInfo& b, size_t from, size_t to) {
 }
 
 int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
-  int64_t lanes = std::max(1, target.vectorBits / elementBits(b)) * (bodyWork(b.block) > 8 ? 2 : 4);
+  int64_t lanes = std::max(1, target.vectorBits / elementBits(b)) * (workOf(b.block->body).cost > 8 ? 2 : 4);
   while (lanes > 1 && length > 0 && lanes > length) lanes /= 2;
   return lanes;
 }
@@ -83,7 +84,7 @@ Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const
   int64_t total = product(b, 0, n), shared = product(b, 0, first);
   // An inner loop of its own needs no division to find its indices; few outer iterations need it for all threads.
   if (outer.empty() || (shared >= 0 && shared < kEnoughIterations)) outer.push_back(inner);
-  bool worthThreads = total < 0 || total * std::max<int64_t>(1, bodyWork(b.block)) >= kParallelWork;
+  bool worthThreads = total < 0 || total * std::max<int64_t>(1, workOf(b.block->body).cost) >= kParallelWork;
   BEVEL_TRY(Decision threads, decide(sch, context, yesNo("threads share " + name, worthThreads)));
   if (threads.index == 0) BEVEL_CHECK(shareAmongThreads(sch, outer));
   return RuleResult{true, name + (vectors ? ": vectors along contiguous elements"

@@ -12,6 +12,7 @@
 #include "autosched/rules/rules.h"
 
 #include "ir/structural.h"
+#include "loop/reduction.h"
 #include "sched/steps/compute_inline.h"
 #include "sched/steps/get_sblock.h"
 
@@ -46,18 +47,8 @@ bool branches(const Block& b) {
 // A reduction whose vectors run across results: a contraction (one operand moves along the last result axis
 // and another does not), or a window whose operands all run along it.
 bool tiled(const BlockInfo& b) {
-  if (!b.reduces()) return false;
-  size_t last = b.block->iters.size();
-  for (size_t k = 0; k < b.block->iters.size(); ++k)
-    if (!b.isReduce(k) && (b.extent(k) != 1 || last == b.block->iters.size())) last = k;
-  if (last == b.block->iters.size()) return false;
-  bool moves = false, still = false, side = false;
-  for (const AccessPattern& a : b.accesses) {
-    if (a.write || !a.linear) continue;
-    (a.strides[last] == 0 ? still : moves) = true;
-    side |= a.strides[last] == 1;
-  }
-  return (moves && still) || side;
+  Operands operands = operandsOf(b);
+  return b.reduces() && (operands.isContraction() || operands.contiguous);
 }
 
 // Whether the reader needs the same element in several iterations.
@@ -103,12 +94,12 @@ bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInf
   for (const BlockInfo& other : all) {
     if (other.block->name == b.block->name || !reads(other, result)) continue;
     ++readers;
-    bool heavy = bodyWork(b.block) > 2;
+    bool heavy = workOf(b.block->body).cost > 2;
     if ((heavy || branches(b.block)) && tiled(other)) return false;
     if (heavy && repeats(other, result)) return false;
     if (copiesMuch(b, other, result)) return false;
   }
-  return readers == 1 || (readers > 1 && bodyWork(b.block) <= 2);
+  return readers == 1 || (readers > 1 && workOf(b.block->body).cost <= 2);
 }
 
 } // namespace

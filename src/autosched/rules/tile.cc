@@ -50,28 +50,12 @@ struct Roles {
   std::vector<size_t> reduceOrder;       // reduction axes, outermost first
 };
 
-// The axis of vectors: the last spatial one, but trailing axes of one element do not move anything.
-size_t columnOf(const BlockInfo& b) {
-  size_t column = b.numSpatial() - 1;
-  while (column > 0 && b.extent(column) == 1) --column;
-  return column;
-}
-
-bool isContraction(const BlockInfo& b, size_t column) {
-  bool still = false, moves = false;
-  for (const AccessPattern& a : b.accesses)
-    if (!a.write && a.linear) (a.strides[column] == 0 ? still : moves) = true;
-  return still && moves;
-}
-
 // Position of the only index of the access that uses the axis, with coefficient one.
-std::optional<size_t> soleDim(const AccessPattern& a, size_t axis) {
+std::optional<size_t> soleDim(const BlockInfo& b, const AccessPattern& a, size_t axis) {
   std::optional<size_t> found;
-  for (size_t d = 0; d < a.dims.size(); ++d) {
-    if (a.dims[d][axis] == 0) continue;
-    bool others = false;
-    for (size_t k = 0; k < a.dims[d].size(); ++k) others |= k != axis && a.dims[d][k] != 0;
-    if (found || others || a.dims[d][axis] != 1) return std::nullopt;
+  for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (b.step(a, d, axis) == 0) continue;
+    if (found || !b.isOnly(a, d, axis)) return std::nullopt;
     found = d;
   }
   return found;
@@ -147,8 +131,8 @@ std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks, const std::st
   if (spatial == 0 || !checkAnyOrder(*b.block) || !b.accesses.back().write) return std::nullopt;
   for (size_t k = 0; k < spatial; ++k) // spatial axes come first in programs from tensor expressions
     if (b.isReduce(k)) return std::nullopt;
-  r.column = columnOf(b);
-  bool contraction = isContraction(b, r.column);
+  r.column = b.column();
+  bool contraction = operandsOf(b).isContraction();
   for (const AccessPattern& a : b.accesses) {
     if (a.write) continue;
     if (!a.linear) return std::nullopt;
@@ -207,15 +191,15 @@ IndexMap panelMap(const Roles& r, size_t columnDim, const TilePlan& plan) {
   int64_t extent = r.reduction->extent(r.column);
   int64_t columns = extent > 0 && extent <= plan.columns() ? plan.lanes : plan.columns();
   std::vector<size_t> others;
-  for (size_t d = 0; d < p.dims.size(); ++d)
+  for (size_t d = 0; d < p.indices.size(); ++d)
     if (d != columnDim) others.push_back(d);
   auto depthOf = [&](size_t d) { // position of the reduction axis that moves dimension d; batch axes first
     for (size_t i = 0; i < r.reduceOrder.size(); ++i)
-      if (p.dims[d][r.reduceOrder[i]] != 0) return int64_t(i);
+      if (r.reduction->step(p, d, r.reduceOrder[i]) != 0) return int64_t(i);
     return int64_t(-1);
   };
   std::stable_sort(others.begin(), others.end(), [&](size_t x, size_t y) { return depthOf(x) < depthOf(y); });
-  return IndexMap::of(p.dims.size(), [&](const std::vector<Var>& i) {
+  return IndexMap::of(p.indices.size(), [&](const std::vector<Var>& i) {
     Array<Expr> out;
     for (size_t d : others)
       if (depthOf(d) < 0) out.push_back(i[d]);
@@ -241,7 +225,7 @@ Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
   BEVEL_TRY(BlockRV user, constant ? sch.run(GetSblock{r.reduction->outermost}) : Result<BlockRV>(reduction));
   BEVEL_TRY(BlockRealize realize, sch.get(user));
-  auto dim = soleDim(*r.panel, r.column);
+  auto dim = soleDim(*r.reduction, *r.panel, r.column);
   auto index = readIndex(realize->block, r.panel->buffer);
   if (!r.scalar || !dim || !index) return std::optional<BlockRV>();
   bool worth = constant || r.panel->strides[r.column] != 1;
@@ -481,7 +465,7 @@ Result<RuleResult> tileRule(Schedule& sch, const std::string& scope, const RuleC
   for (const BlockInfo& b : blocksOf(sch, scope)) {
     if (!b.reduces()) continue;
     reductions.push_back(b.block->name);
-    contractions &= b.numSpatial() > 0 && isContraction(b, columnOf(b));
+    contractions &= operandsOf(b).isContraction();
   }
   if (reductions.size() > 1 && !contractions) return result; // rows
   for (const std::string& name : reductions) {

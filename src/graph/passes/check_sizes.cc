@@ -13,7 +13,7 @@
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
 #include "ir/build.h"
-#include "loop/size_conditions.h"
+#include "loop/index_bounds.h"
 
 #include <algorithm>
 #include <fmt/format.h>

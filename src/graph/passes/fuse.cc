@@ -22,6 +22,7 @@
 #include "graph/shape_util.h"
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "loop/reduction.h"
 
 #include <algorithm>
 #include <set>
@@ -48,14 +49,7 @@ bool anchors(FusionKind k) {
 
 // Only moves, compares, adds or multiplies: repeating it costs no more than reading its result.
 bool isTrivial(const PrimFunc& f) {
-  int work = 0;
-  walk(f->body, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>())
-      work += c->op == Intrin::kIfThenElse || c->op == Intrin::kLikely ? 0 : 4;
-    if (const auto* b = n.as<BinaryNode>(); b && b->dtype.isFloat()) work += b->op == BinaryOp::kDiv ? 4 : 1;
-    return true;
-  });
-  return work <= 2;
+  return workOf(f->body).cost <= 2;
 }
 
 class BlockFuser {

@@ -74,26 +74,6 @@ FusionKind spatialKind(const BlockNode& b) {
   return kind;
 }
 
-// s += a * b with a and b read from different buffers.
-bool sumsProducts(const BlockNode& b) {
-  const auto* update = b.body.as<StoreNode>();
-  auto sum = update ? accumulationOf(*update) : std::nullopt;
-  if (!sum || sum->op != BinaryOp::kAdd) return false;
-  bool found = false;
-  walk(sum->value, [&](const NodeRef& n) {
-    const auto* m = n.as<BinaryNode>();
-    if (!m || m->op != BinaryOp::kMul) return true;
-    auto loadOf = [](Expr e) {
-      while (const auto* c = e.as<CastNode>()) e = c->value;
-      return e.as<LoadNode>();
-    };
-    const auto *x = loadOf(m->a), *y = loadOf(m->b);
-    found |= x && y && !(x->buffer->data == y->buffer->data);
-    return true;
-  });
-  return found;
-}
-
 } // namespace
 
 const char* fusionKindName(FusionKind kind) {

@@ -102,14 +102,14 @@ Expr overSlots(const Expr& condition, const Use& use, const std::vector<Var>& sl
   Expr rest = c->a - c->b, slotPart = intImm(0);
   // Take off multiples of the indices until no inner variable is left.
   for (size_t d = 0; d < use.indices.size(); ++d) {
-    auto index = constStrides(use.indices[d], inner, analyzer), sum = constStrides(rest, inner, analyzer);
+    auto index = affineIn(use.indices[d], inner, analyzer), sum = affineIn(rest, inner, analyzer);
     if (!index || !sum) return nullptr;
-    auto pick = std::find_if(index->begin(), index->end(), [](int64_t k) { return k != 0; });
-    if (pick == index->end()) continue;
-    int64_t have = (*sum)[size_t(pick - index->begin())];
+    auto pick = std::ranges::find_if(inner, [&](const Var& v) { return index->coefOf(v) != 0; });
+    if (pick == inner.end()) continue;
+    int64_t step = index->coefOf(*pick), have = sum->coefOf(*pick);
     if (have == 0) continue;
-    if (have % *pick != 0) return nullptr;
-    int64_t times = have / *pick;
+    if (have % step != 0) return nullptr;
+    int64_t times = have / step;
     rest = analyzer.simplify(rest - use.indices[d] * times);
     slotPart = slotPart + slots[d] * times;
   }

@@ -111,11 +111,11 @@ Expr Vectorizer::index(const Expr& e) {
   if (e->dtype.isVector()) return nullptr;
   if (!varies(e)) return expr(e);
   Expr simple = analyzer_.simplify(e);
-  if (auto linear = linearIn(simple, {loop_->var}, analyzer_); linear && !varies(linear->offset)) {
-    Expr stride = castTo(e->dtype, linear->coefficients[0]);
-    Expr base = analyzer_.simplify(linear->offset + stride * castTo(e->dtype, loop_->min));
+  if (auto linear = linearIn(simple, loop_->var, analyzer_); linear && !varies(linear->rest)) {
+    Expr stride = castTo(e->dtype, linear->factor);
+    Expr base = analyzer_.simplify(linear->rest + stride * castTo(e->dtype, loop_->min));
     if (isConst(stride, 0)) return base;
-    if (isPureIndex(linear->offset) || !mask()) return make<const RampNode>(base, stride, lanes_);
+    if (isPureIndex(linear->rest) || !mask()) return make<const RampNode>(base, stride, lanes_);
   }
   return expr(simple);
 }
