@@ -197,8 +197,8 @@ private:
     bool beyond = greatest && size && *greatest >= *size;
     std::string text;
     if (least && greatest && size && (*least >= *size || *greatest < 0))
-      text = fmt::format("index {}{} lies", *least,
-                         least == greatest ? "" : " to " + std::to_string(*greatest));
+      text =
+          fmt::format("index {}{} lies", *least, least == greatest ? "" : " to " + std::to_string(*greatest));
     else if (low->reached && high->reached && ((least && *least < 0) || beyond))
       text = fmt::format("index reaches {}, which lies", least && *least < 0 ? *least : *greatest);
     if (!text.empty())
@@ -215,7 +215,8 @@ private:
     auto found = data ? buffers_.find(Var(data)) : buffers_.end();
     if (found == buffers_.end()) return;
     const Buffer& b = found->second;
-    bool dense = b->strides.empty() && !b->elemOffset && n.arg(0)->dtype == b->dtype; // positions are elements
+    bool dense =
+        b->strides.empty() && !b->elemOffset && n.arg(0)->dtype == b->dtype; // positions are elements
     int64_t size = 1;
     for (const Expr& d : b->shape) {
       auto c = asConst(d);
@@ -227,9 +228,10 @@ private:
     auto low = asConst(first->least), count = asConst(length->least), high = asConst(end->greatest),
          longest = asConst(length->greatest);
     if (!low || !count || !high || (*low >= 0 && *count >= 0 && *high <= size)) return;
-    fault(NodeRef(&n), fmt::format("a pointer to {} elements from {} on leaves buffer '{}', which has {} elements",
-                                   *count < 0 ? *count : longest.value_or(*count),
-                                   *low < 0 ? *low : asConst(first->greatest).value_or(*low), b->name, size));
+    fault(NodeRef(&n),
+          fmt::format("a pointer to {} elements from {} on leaves buffer '{}', which has {} elements",
+                      *count < 0 ? *count : longest.value_or(*count),
+                      *low < 0 ? *low : asConst(first->greatest).value_or(*low), b->name, size));
   }
 
   std::optional<Ends> endsOf(const Expr& index) {
@@ -248,7 +250,8 @@ private:
     if (const auto* c = e.as<CastNode>()) {
       bool widens = e->dtype.isInt() && c->value->dtype.isInt() && c->value->dtype.bits <= e->dtype.bits;
       auto ends = widens ? reachedEnds(c->value) : std::nullopt;
-      return ends ? std::optional(Ends{castTo(e->dtype, ends->least), castTo(e->dtype, ends->greatest)}) : ends;
+      return ends ? std::optional(Ends{castTo(e->dtype, ends->least), castTo(e->dtype, ends->greatest)})
+                  : ends;
     }
     const auto* b = e.as<BinaryNode>();
     auto constantOf = b ? asConst(b->b) : std::nullopt;
@@ -352,16 +355,16 @@ private:
     }
   }
 
-  void check(const Buffer& b, size_t d, const std::pair<Expr, Expr>& ends, const char* what, const NodeRef& at,
-             const NodeRef& place) {
+  void check(const Buffer& b, size_t d, const std::pair<Expr, Expr>& ends, const char* what,
+             const NodeRef& at, const NodeRef& place) {
     const auto& [low, high] = ends;
     if (error) return;
     bool above = !low->dtype.isVector() && analyzer.prove(low >= constant(low->dtype, 0));
     bool below = !high->dtype.isVector() && analyzer.prove(high < b->shape[d]);
     if (above && below) return;
     error = Error(ErrorCode::kIllegal,
-                  fmt::format("{} of buffer \"{}\" may leave dimension {}: it is not proved {}", what, b->name,
-                              d, above ? "below its size" : "not negative"))
+                  fmt::format("{} of buffer \"{}\" may leave dimension {}: it is not proved {}", what,
+                              b->name, d, above ? "below its size" : "not negative"))
                 .at(at)
                 .at(place);
   }

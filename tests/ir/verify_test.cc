@@ -271,8 +271,8 @@ TEST(Verify, BranchesAreScopes) {
 TEST(Verify, ListsAllFaultsAndNamesTheFunction) {
   Buffer a = buffer("A", kFloat32, {intImm(8)});
   Stmt bad = store(a, intImm(1), {intImm(9)});
-  auto errors =
-      verifyAll(withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad, bad, bad}), {a})), 4);
+  auto errors = verifyAll(
+      withFunction(make<const ModuleNode>(), "main", program(seq({bad, bad, bad, bad, bad}), {a})), 4);
   ASSERT_EQ(errors.size(), 4u);
   EXPECT_EQ(errors[0].notes.back(), "in function 'main'");
   EXPECT_FALSE(errors[0].nodes.empty());
