@@ -4,7 +4,7 @@
 // scopes "local" and "register" only. Each function becomes a C symbol of its name with the signature
 // `bevel_kernel` (runtime/abi/kernel.h). Attributes of a PrimFunc that matter here:
 //   "may_alias"      1: its buffers may overlap (default: they do not)
-//   "fast_math"      1: reassociation, no NaN or infinity care, approximate division
+//   "fast_math"      1: reassociation, approximate division
 //   "auto_vectorize" 1: LLVM's loop and SLP vectorisers run (default: only for functions without explicit
 //   vectors)
 #pragma once

@@ -2,6 +2,7 @@
 #include "graph/op.h"
 
 #include "arith/analyzer.h"
+#include "graph/infer.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -88,8 +89,11 @@ Status InferContext::require(const Expr& condition, const OpCall& call, std::str
 
 namespace {
 
+Error callError(const std::string& op, std::string message) {
+  return Error(ErrorCode::kInvalid, fmt::format("{}: {}", op, message));
+}
 Error callError(const Op& op, std::string message) {
-  return Error(ErrorCode::kInvalid, fmt::format("{}: {}", op.name, message));
+  return callError(op.name, std::move(message));
 }
 
 // Dimensions of a tensor whose rank alone is known, as fresh variables.
@@ -103,17 +107,47 @@ Type withPlaceholders(const TensorTypeNode& t, std::vector<Var>* placeholders) {
   return make<const TensorTypeNode>(t.dtype, std::move(shape), t.placement);
 }
 
-Result<Type> checkTensor(const Op& op, const std::string& name, const Type& type,
-                         std::vector<Var>* placeholders) {
+bool takes(Elements set, DType t) {
+  Elements one = t.isFloat()    ? Elements::kFloats
+                 : t.isBool()   ? Elements::kBools
+                 : t.isString() ? Elements::kStrings
+                                : Elements::kInts;
+  return (uint8_t(set) & uint8_t(one)) != 0;
+}
+
+std::string rankText(const OpInput& input) {
+  if (input.minRank == input.maxRank) return fmt::format("{}", input.minRank);
+  if (input.maxRank == OpInput("").maxRank) return fmt::format("{} or more", input.minRank);
+  return fmt::format("{} to {}", input.minRank, input.maxRank);
+}
+
+} // namespace
+
+Status checkInputType(const std::string& op, const OpInput& input, const Type& type) {
+  const std::string& name = input.name;
   const auto* t = type.as<TensorTypeNode>();
   if (!t) return fail(callError(op, fmt::format("input '{}' must be a tensor", name)));
   if (t->ndim < 0)
     return fail(
-        Error(ErrorCode::kUnsupported, fmt::format("{}: the rank of input '{}' is unknown", op.name, name)));
+        Error(ErrorCode::kUnsupported, fmt::format("{}: the rank of input '{}' is unknown", op, name)));
   if (t->dtype.isVoid())
     return fail(
-        Error(ErrorCode::kUnsupported, fmt::format("{}: the dtype of input '{}' is unknown", op.name, name)));
-  return t->known ? type : withPlaceholders(*t, placeholders);
+        Error(ErrorCode::kUnsupported, fmt::format("{}: the dtype of input '{}' is unknown", op, name)));
+  if (!takes(input.elements, t->dtype))
+    return fail(callError(op, fmt::format("input '{}' cannot be of {}", name, t->dtype.str())));
+  if (t->ndim < input.minRank || t->ndim > input.maxRank)
+    return fail(callError(
+        op, fmt::format("input '{}' has {} dimensions, {} are expected", name, t->ndim, rankText(input))));
+  return {};
+}
+
+namespace {
+
+Result<Type> checkTensor(const Op& op, const OpInput& input, const Type& type,
+                         std::vector<Var>* placeholders) {
+  BEVEL_CHECK(checkInputType(op.name, input, type));
+  const auto& t = *type.as<TensorTypeNode>();
+  return t.known ? type : withPlaceholders(t, placeholders);
 }
 
 Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg,
@@ -125,7 +159,7 @@ Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg
     [[fallthrough]];
   case InputKind::kTensor:
   case InputKind::kVariadic:
-    return checkTensor(op, input.name, type, placeholders);
+    return checkTensor(op, input, type, placeholders);
   case InputKind::kShape: {
     const auto* s = type.as<ShapeTypeNode>();
     if (!arg.is<ShapeExprNode>() && !(s && s->known))

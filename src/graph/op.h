@@ -49,10 +49,37 @@ enum class InputKind : uint8_t {
   kShape,    // a ShapeExpr, or a value of ShapeType with known values
   kAny,
 };
+/// Element types that a tensor input takes.
+enum class Elements : uint8_t {
+  kFloats = 1,
+  kInts = 2,
+  kBools = 4,
+  kStrings = 8,
+  kNumbers = kFloats | kInts,
+  kPlain = kNumbers | kBools, // all that tensor programs compute with
+  kAll = kPlain | kStrings,
+};
+/// What checkCall asks of an input before inference reads its dimensions.
 struct OpInput {
   std::string name;
   InputKind kind = InputKind::kTensor;
+  Elements elements = Elements::kPlain;
+  int minRank = 0, maxRank = 1 << 20;
   OpInput(const char* n, InputKind k = InputKind::kTensor) : name(n), kind(k) {}
+  OpInput of(Elements e) const {
+    return with([&](OpInput& x) { x.elements = e; });
+  }
+  OpInput rank(int least, int most) const {
+    return with([&](OpInput& x) { x.minRank = least, x.maxRank = most; });
+  }
+  OpInput rank(int exact) const { return rank(exact, exact); }
+
+private:
+  template <class F> OpInput with(F change) const {
+    OpInput copy = *this;
+    change(copy);
+    return copy;
+  }
 };
 
 /// A call as the functions of its op see it: checked against inputs and attributes, shapes of tensor args

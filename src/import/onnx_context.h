@@ -134,6 +134,7 @@ struct Conversion {
   int since;
   ConvertFn convert;
   const char* domain = "";
+  std::vector<OpInput> inputs = {}; // checked before `convert` runs: how many there are, ranks, element types
 };
 /// The converter of an operator at an opset version, null when there is none. Operators that import one to
 /// one are found in the operator registry.

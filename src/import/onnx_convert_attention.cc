@@ -54,6 +54,13 @@ struct Attention {
     GraphExpr m = n.x(input);
     bool flags = n.dtype(input).isBool();
     Expr have = shapeOfExpr(m).back(), missing = n.analyzer().simplify(keys - have);
+    BEVEL_CHECK(n.check(missing >= intImm(0), "the mask is longer than the keys"));
+    Array<Expr> all = shapeOfExpr(q);
+    all.set(3, keys);
+    for (size_t d = 0; d + 1 < rankOf(m); ++d) {
+      const Expr e = shapeOfExpr(m)[d], to = all[4 - rankOf(m) + d];
+      BEVEL_CHECK(n.check(logicalOr(eq(e, intImm(1)), eq(e, to)), "the mask does not fit the queries"));
+    }
     if (!isConst(missing, 0) && !isConst(have, 1)) {
       Array<Expr> pads;
       for (size_t d = 0; d < 2 * rankOf(m); ++d) pads.push_back(intImm(0));
@@ -115,13 +122,13 @@ Result<GraphExpr> softCapped(Node& n, GraphExpr scores) {
 // The number of keys of each batch as [batch, 1, 1, 1]; null where it is not given.
 Result<GraphExpr> lengthsOf(Node& n, const Expr& batch) {
   if (!n.has(6)) return GraphExpr();
+  BEVEL_CHECK(n.check(eq(n.shape(6)[0], batch), "there is not one number of keys for each batch"));
   BEVEL_TRY(GraphExpr lengths, n.castTo(n.x(6), kInt64));
   return reshapeTo(n, lengths, {batch, intImm(1), intImm(1), intImm(1)});
 }
 
 Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonpad lengths
-  BEVEL_CHECK(n.require(3));
-  DType given = n.dtype(0); // small floats are computed in fp32 throughout, and rounded once
+  DType given = n.dtype(0);         // small floats are computed in fp32 throughout, and rounded once
   Attention a{n,       nullptr, nullptr,
               nullptr, nullptr, given.isFloat() && given.bits < 32 ? kFloat32 : given,
               nullptr, nullptr};
@@ -136,6 +143,11 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   if (!qHeads || !kHeads || !size || *kHeads < 1 || *qHeads % *kHeads != 0)
     return n.unsupported("the numbers of heads");
   if (n.has(4) != n.has(5)) return n.invalid("past key and value come together");
+  for (const GraphExpr& e : {a.k, a.v, n.x(4), n.x(5)})
+    if (!isAbsent(e))
+      BEVEL_CHECK(
+          n.check(eq(shapeOfExpr(e)[0], shapeOfExpr(a.q)[0]), "queries, keys and values differ in batches"));
+  BEVEL_CHECK(n.check(eq(shapeOfExpr(a.v)[1], intImm(*kHeads)), "keys and values differ in heads"));
   Expr past = intImm(0);
   if (n.has(4)) {
     past = n.shape(4)[2];
@@ -201,7 +213,6 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
 
 // Pairs (x1, x2) turned by the angles of the caches: (c*x1 - s*x2, s*x1 + c*x2).
 Result<Values> rotary(Node& n) { // x, cos, sin, positions
-  BEVEL_CHECK(n.require(3));
   bool flat = n.rank(0) == 3, interleaved = n.attrInt("interleaved", 0) != 0;
   GraphExpr x = n.x(0);
   if (flat) {
@@ -210,7 +221,6 @@ Result<Values> rotary(Node& n) { // x, cos, sin, positions
     const Array<Expr>& s = n.shape(0);
     BEVEL_TRY(x, reshapeTo(n, x, {s[0], s[1], intImm(heads), n.analyzer().simplify(floordiv(s[2], heads))}));
   } else {
-    if (n.rank(0) != 4) return n.invalid("three or four dimensions are expected");
     BEVEL_TRY(x, permute(n, x, {0, 2, 1, 3}));
   }
   Array<Expr> full = shapeOfExpr(x);
@@ -221,15 +231,19 @@ Result<Values> rotary(Node& n) { // x, cos, sin, positions
   if (rotated < 2 || rotated > *size || rotated % 2) return n.invalid("rotary_embedding_dim is out of range");
   BEVEL_TRY(GraphExpr part, sliceAxis(n, x, 3, intImm(0), intImm(rotated)));
   BEVEL_TRY(GraphExpr rest, sliceAxis(n, x, 3, intImm(rotated), full[3]));
+  int64_t half = rotated / 2;
   GraphExpr angle[2];
   for (size_t k = 0; k < 2; ++k) {
     angle[k] = n.x(1 + k);
     if (n.has(3)) {
       BEVEL_TRY(angle[k], n.emit("take", {angle[k], n.x(3)}));
     }
+    if (rankOf(angle[k]) != 3) return n.invalid("a cache has as many dimensions as the positions ask for");
+    const Array<Expr> s = shapeOfExpr(angle[k]);
+    Expr fits = logicalAnd(eq(s[0], full[0]), logicalAnd(eq(s[1], full[1]), eq(s[2], intImm(half))));
+    BEVEL_CHECK(n.check(fits, "a cache does not fit batch, positions and half of what is rotated"));
     BEVEL_TRY(angle[k], unsqueeze(n, angle[k], {2}));
   }
-  int64_t half = rotated / 2;
   GraphExpr pair[2];
   Array<Expr> pairs = {full[0], full[1], full[2], interleaved ? intImm(half) : intImm(2),
                        interleaved ? intImm(2) : intImm(half)};
@@ -259,7 +273,23 @@ Result<Values> rotary(Node& n) { // x, cos, sin, positions
 } // namespace
 
 std::vector<Conversion> attentionConversions() {
-  return {{"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary}};
+  auto floats = [](const char* name, int least, int most, InputKind kind = InputKind::kTensor) {
+    return OpInput(name, kind).of(Elements::kFloats).rank(least, most);
+  };
+  const InputKind some = InputKind::kOptional;
+  return {{"Attention",
+           23,
+           attention,
+           "",
+           {floats("Q", 3, 4), floats("K", 3, 4), floats("V", 3, 4), OpInput("attn_mask", some).rank(2, 4),
+            floats("past_key", 4, 4, some), floats("past_value", 4, 4, some),
+            OpInput("nonpad_kv_seqlen", some).of(Elements::kInts).rank(1)}},
+          {"RotaryEmbedding",
+           23,
+           rotary,
+           "",
+           {floats("X", 3, 4), floats("cos_cache", 2, 3), floats("sin_cache", 2, 3),
+            OpInput("position_ids", some).of(Elements::kInts).rank(2)}}};
 }
 
 } // namespace bevel::onnx

@@ -24,6 +24,7 @@ Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& star
                        const Array<Expr>& steps) {
   if (axes.size() != starts.size()) return n.invalid("one axis a bound is needed");
   int64_t rank = int64_t(n.rank(0));
+  BEVEL_CHECK(checkAxes(n, axes, rank));
   Array<Expr> begin, end, step;
   for (int64_t d = 0; d < rank; ++d) {
     Expr b = intImm(0), e = n.shape(0)[size_t(d)], s = intImm(1);
@@ -37,7 +38,8 @@ Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& star
     end.push_back(e);
     step.push_back(s);
   }
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end), Node::shapeArg(step)});
+  return n.one("strided_slice", {n.x(0), Node::shapeArg(named(n, begin)), Node::shapeArg(named(n, end)),
+                                 Node::shapeArg(named(n, step))});
 }
 
 Result<Values> slice10(Node& n) {
@@ -153,10 +155,7 @@ Result<Values> pad11(Node& n) {
   if (n.has(3)) { // axes
     BEVEL_TRY(Array<Expr> axes, n.ints(3));
     if (pads.size() != 2 * axes.size()) return n.invalid("pads and axes do not fit");
-    for (const Expr& axis : axes)
-      if (auto c = asConst(axis)) {
-        BEVEL_CHECK(axisOf(n, *c, rank));
-      }
+    BEVEL_CHECK(checkAxes(n, axes, int64_t(rank)));
     Array<Expr> full;
     for (size_t side = 0; side < 2; ++side)
       for (int64_t d = 0; d < int64_t(rank); ++d) {
@@ -212,6 +211,31 @@ Result<Expr> floatCount(Node& n) {
   return n.analyzer().simplify(max(count[0], intImm(0)));
 }
 
+// ceil((limit - start) / step), in either direction. What only the run knows must leave room for differences.
+Result<Expr> integerCount(Node& n, const Expr& start, const Expr& limit, const Expr& step) {
+  auto first = asConst(start), last = asConst(limit), s = asConst(step);
+  if (first && last && s) {
+    __int128 span = __int128(*last) - *first, size = *s;
+    if (size < 0) span = -span, size = -size;
+    __int128 elements = span > 0 ? (span + size - 1) / size : 0;
+    if (elements > __int128(1) << 42) return n.unsupported("a range that does not fit any memory");
+    return intImm(int64_t(elements));
+  }
+  constexpr int64_t kMost = int64_t(1) << 61;
+  for (const Expr& e : {start, limit, step})
+    BEVEL_CHECK(
+        n.check(logicalAnd(e >= intImm(-kMost), e <= intImm(kMost)), "a value of the range is out of range"));
+  if (!s) {
+    Expr up = floordiv(limit - start + step - 1, max(step, intImm(1)));
+    Expr down = floordiv(start - limit - step - 1, max(negate(step), intImm(1)));
+    return named(n, {max(select(step > intImm(0), up, down), intImm(0))})[0];
+  }
+  Expr span = *s > 0 ? limit - start : start - limit;
+  int64_t size = *s > 0 ? *s : -*s;
+  Expr count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
+  return n.analyzer().prove(count >= intImm(0)) ? count : n.analyzer().simplify(max(count, intImm(0)));
+}
+
 Result<Values> range(Node& n) {
   BEVEL_CHECK(n.require(3));
   Expr count;
@@ -224,23 +248,7 @@ Result<Values> range(Node& n) {
     BEVEL_TRY(Array<Expr> step, n.ints(2));
     if (start.size() != 1 || limit.size() != 1 || step.size() != 1) return n.invalid("scalars are expected");
     BEVEL_CHECK(n.check(ne(step[0], intImm(0)), "a step of zero"));
-    auto s = asConst(step[0]);
-    if (!s) { // ceil((limit - start) / step), in either direction
-      Expr up = floordiv(limit[0] - start[0] + step[0] - 1, max(step[0], intImm(1)));
-      Expr down = floordiv(start[0] - limit[0] - step[0] - 1, max(negate(step[0]), intImm(1)));
-      Array<Expr> named = {var(n.builder().freshVarName("n"), kInt64)};
-      Array<Expr> value = {max(select(step[0] > intImm(0), up, down), intImm(0))};
-      n.builder().matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(named));
-      count = named[0];
-      s = 1;
-    }
-    if (!count) {
-      Expr span = *s > 0 ? limit[0] - start[0] : start[0] - limit[0];
-      int64_t size = *s > 0 ? *s : -*s;
-      if (size < 0) return n.invalid("the step is out of range");
-      count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
-      if (!n.analyzer().prove(count >= intImm(0))) count = n.analyzer().simplify(max(count, intImm(0)));
-    }
+    BEVEL_TRY(count, integerCount(n, start[0], limit[0], step[0]));
   }
   auto scalarOf = [&](size_t i) -> Result<GraphExpr> {
     return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {});
@@ -294,6 +302,7 @@ Result<Values> cumulativeAt(Node& n) {
   BEVEL_TRY(Array<Expr> values, n.ints(1));
   if (values.size() != 1) return n.invalid("the axis must be a scalar");
   int64_t rank = int64_t(n.rank(0));
+  BEVEL_CHECK(checkAxes(n, values, rank));
   Expr axis = select(values[0] < intImm(0), values[0] + intImm(rank), values[0]);
   Expr parts[3] = {intImm(1), intImm(1), intImm(1)};
   for (int64_t d = 0; d < rank; ++d) {
@@ -302,13 +311,7 @@ Result<Values> cumulativeAt(Node& n) {
     parts[1] = parts[1] * select(eq(axis, intImm(d)), extent, intImm(1));
     parts[2] = parts[2] * select(axis < intImm(d), extent, intImm(1));
   }
-  Array<Expr> extents, names;
-  for (const Expr& p : parts) {
-    extents.push_back(p);
-    names.push_back(var(n.builder().freshVarName("n"), kInt64));
-  }
-  n.builder().matchCast(make<const ShapeExprNode>(extents), make<const ShapeTypeNode>(names));
-  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), names));
+  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), named(n, {parts[0], parts[1], parts[2]})));
   BEVEL_TRY(e, n.emit(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {e},
                       {{"axis", intImm(1)},
                        {"exclusive", intImm(n.attrInt("exclusive", 0))},
@@ -339,6 +342,9 @@ Result<Values> reverseSequence(Node& n) {
   if (n.rank(0) < 2 || n.rank(1) != 1 || timeAxis + batchAxis != 1 || timeAxis < 0 || batchAxis < 0)
     return n.invalid("axes 0 and 1 are expected");
   Expr steps = n.shape(0)[size_t(timeAxis)];
+  BEVEL_CHECK(
+      n.check(eq(n.shape(1)[0], n.shape(0)[size_t(batchAxis)]), "there is not one length for each sequence"));
+  BEVEL_CHECK(checkElements(n, n.x(1), intImm(0), steps, "a length lies beyond the time"));
   BEVEL_TRY(GraphExpr t, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
                                            Node::shapeArg({steps})}));
   BEVEL_TRY(t, unsqueeze(n, t, {batchAxis}));

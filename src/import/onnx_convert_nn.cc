@@ -24,7 +24,7 @@ Status autoPad(Node& n, WindowAttrs& w) {
     if (w.strides[d] != 1) {
       auto in = asConst(n.shape(0)[d + 2]);
       if (!in) return n.unsupported("auto_pad with a stride over a dimension that only the run knows");
-      int64_t out = (*in + w.strides[d] - 1) / w.strides[d];
+      int64_t out = *in == 0 ? 0 : (*in - 1) / w.strides[d] + 1;
       total = (out - 1) * w.strides[d] + span - *in;
     }
     total = std::max<int64_t>(total, 0);
@@ -80,6 +80,8 @@ Result<GraphExpr> perChannel(Node& n, const GraphExpr& v, size_t spatial) {
 
 Result<GraphExpr> withBias(Node& n, GraphExpr y, size_t bias) {
   if (!n.has(bias)) return y;
+  if (n.rank(bias) != 1) return n.invalid("the bias must be a vector");
+  BEVEL_CHECK(n.check(eq(n.shape(bias)[0], shapeOfExpr(y)[1]), "the bias does not fit the channels"));
   BEVEL_TRY(GraphExpr b, perChannel(n, n.x(bias), rankOf(y) - 2));
   return binaryOp(n, "add", y, b);
 }
@@ -189,8 +191,13 @@ Result<Values> convTranspose(Node& n) {
   for (size_t d = 0; d < rank && (same || !shape.empty()); ++d) {
     auto in = asConst(n.shape(0)[d + 2]);
     if (!in) return n.unsupported("an output shape over a dimension that only the run knows");
-    int64_t wanted = shape.empty() ? *in * w.strides[d] : shape[d];
-    int64_t total = w.strides[d] * (*in - 1) + extra[d] + (w.kernel[d] - 1) * w.dilations[d] + 1 - wanted;
+    using Wide = __int128; // attributes are any numbers
+    Wide wanted = shape.empty() ? Wide(*in) * w.strides[d] : shape[d],
+         reach = Wide(w.kernel[d] - 1) * w.dilations[d] + 1;
+    Wide exact = Wide(w.strides[d]) * (*in - 1) + extra[d] + reach - wanted;
+    constexpr Wide kMost = Wide(1) << 40;
+    if (exact > kMost || exact < -kMost) return n.invalid("the output shape is out of range");
+    int64_t total = int64_t(exact);
     if (total < 0) { // more output than the windows reach: filled at the end
       extra[d] -= total;
       total = 0;
@@ -245,11 +252,11 @@ Result<Values> lpPool(Node& n) {
     for (size_t d = 0; d < rank + 2; ++d) pads.push_back(intImm(d < 2 ? 0 : w.pads[side * rank + d - 2]));
   BEVEL_TRY(e, n.emit("nn.pad", {e, Node::shapeArg(pads)}));
   w.pads.assign(2 * rank, 0);
-  int64_t cells = 1;
-  for (int64_t k : w.kernel) cells *= k;
+  double cells = 1;
+  for (int64_t k : w.kernel) cells *= double(k);
   if (n.attrInt("ceil_mode", 0)) return n.unsupported("ceil_mode of LpPool");
   BEVEL_TRY(e, n.emit("nn.avg_pool", {e}, dict(poolAttrs(n, w))));
-  BEVEL_TRY(e, binaryOp(n, "multiply", e, Node::scalarConstant(t, double(cells))));
+  BEVEL_TRY(e, binaryOp(n, "multiply", e, Node::scalarConstant(t, cells)));
   return n.one("power", {e, Node::scalarConstant(t, 1 / p)});
 }
 

@@ -26,9 +26,6 @@ Result<GraphExpr> ofDirection(Node& n, const GraphExpr& e, int64_t d) {
 }
 
 Result<Inputs> readInputs(Node& n, const Layer& layer) {
-  BEVEL_CHECK(n.require(3));
-  if (n.rank(0) != 3 || n.rank(1) != 3 || n.rank(2) != 3)
-    return n.invalid("inputs of three dimensions are expected");
   auto directions = asConst(n.shape(2)[0]), hidden = asConst(n.shape(2)[2]);
   if (!directions || !hidden) return n.unsupported("weights whose shape only the run knows");
   Inputs in{n.x(0),
@@ -59,6 +56,15 @@ Result<Inputs> readInputs(Node& n, const Layer& layer) {
       BEVEL_TRY(in.c0, permute(n, in.c0, {1, 0, 2}));
     }
   }
+  for (const GraphExpr& e : {in.b, in.h0, in.c0, in.p})
+    if (e)
+      BEVEL_CHECK(n.check(eq(shapeOfExpr(e)[0], intImm(in.directions)),
+                          "a parameter has another number of directions"));
+  if (in.b)
+    BEVEL_CHECK(n.check(eq(n.shape(3)[1], intImm(2 * layer.gates * in.hidden)),
+                        "the bias does not fit the hidden size"));
+  if (in.lengths)
+    BEVEL_CHECK(checkElements(n, in.lengths, intImm(0), in.steps, "a length lies beyond the time"));
   std::string direction = n.attrStr("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.invalid("unknown direction " + direction);
@@ -207,7 +213,20 @@ Result<Values> rnn(Node& n) {
 } // namespace
 
 std::vector<Conversion> recurrentConversions() {
-  return {{"LSTM", 1, lstm}, {"GRU", 1, gru}, {"RNN", 1, rnn}};
+  auto some = [](const char* name, Elements e, int rank) {
+    return OpInput(name, InputKind::kOptional).of(e).rank(rank);
+  };
+  auto cube = [](const char* name) { return OpInput(name).of(Elements::kFloats).rank(3); };
+  std::vector<OpInput> inputs = {cube("X"),
+                                 cube("W"),
+                                 cube("R"),
+                                 some("B", Elements::kFloats, 2),
+                                 some("sequence_lens", Elements::kInts, 1),
+                                 some("initial_h", Elements::kFloats, 3)};
+  std::vector<OpInput> withCell = inputs;
+  withCell.push_back(some("initial_c", Elements::kFloats, 3));
+  withCell.push_back(some("P", Elements::kFloats, 2));
+  return {{"LSTM", 1, lstm, "", withCell}, {"GRU", 1, gru, "", inputs}, {"RNN", 1, rnn, "", inputs}};
 }
 
 } // namespace bevel::onnx

@@ -92,8 +92,11 @@ Status constantScales(Node& n, size_t input, Plan& p) {
   if (!count || size_t(*count) != p.axes.size()) return n.invalid("one scale an axis is needed");
   if (Tensor t = n.constant(input))
     for (int64_t k = 0; k < t->size(); ++k) p.scales.push_back(t->asDouble(k));
-  else
-    p.scaleTensor = n.x(input);
+  else { // NaN is not positive either
+    BEVEL_TRY(p.scaleTensor, n.castTo(n.x(input), kFloat32));
+    BEVEL_TRY(GraphExpr good, binaryOp(n, "greater", p.scaleTensor, Node::scalarConstant(kFloat32, 0)));
+    BEVEL_CHECK(checkElements(n, good, intImm(1), intImm(1), "a scale is not positive"));
+  }
   return {};
 }
 

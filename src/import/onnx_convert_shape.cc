@@ -147,18 +147,7 @@ bool unknownAxes(Node& n) {
 // The axes of the input that are not among the values, in order.
 Result<Values> squeezeAt(Node& n) {
   BEVEL_TRY(Array<Expr> axes, n.ints(1));
-  int64_t rank = int64_t(n.rank(0)), kept = rank - int64_t(axes.size());
-  if (kept < 0) return n.invalid("more axes than dimensions");
-  Array<Expr> shape;
-  for (int64_t j = 0; j < kept; ++j) {
-    Expr extent = intImm(0), before = intImm(0);
-    for (int64_t d = 0; d < rank; ++d) {
-      Expr stays = logicalNot(isAmong(axes, d, rank));
-      extent = select(logicalAnd(stays, eq(before, intImm(j))), n.shape(0)[size_t(d)], extent);
-      before = before + castTo(kInt64, stays);
-    }
-    shape.push_back(n.analyzer().simplify(extent));
-  }
+  BEVEL_TRY(Array<Expr> shape, keptDims(n, axes, n.shape(0)));
   return n.one("reshape", {n.x(0), Node::shapeArg(shape)});
 }
 
@@ -166,16 +155,25 @@ Result<Values> squeezeAt(Node& n) {
 Result<Values> unsqueezeAt(Node& n) {
   BEVEL_TRY(Array<Expr> axes, n.ints(1));
   int64_t rank = int64_t(n.rank(0) + axes.size());
-  Array<Expr> shape;
-  Expr before = intImm(0);
+  if (rank > kMaxRank) return n.invalid("too many axes");
+  BEVEL_CHECK(checkAxes(n, axes, rank));
+  Array<Expr> fresh, before, shape;
+  for (int64_t d = 0; d < rank; ++d) fresh.push_back(castTo(kInt64, isAmong(axes, d, rank)));
+  fresh = named(n, fresh);
+  Expr count = intImm(0);
   for (int64_t d = 0; d < rank; ++d) {
-    Expr fresh = isAmong(axes, d, rank), extent = intImm(1);
-    for (size_t k = 0; k < n.rank(0); ++k)
-      extent = select(eq(before, intImm(int64_t(k))), n.shape(0)[k], extent);
-    shape.push_back(n.analyzer().simplify(select(fresh, intImm(1), extent)));
-    before = before + castTo(kInt64, logicalNot(fresh));
+    before.push_back(intImm(d) - count);
+    count = count + fresh[size_t(d)];
   }
-  return n.one("reshape", {n.x(0), Node::shapeArg(shape)});
+  BEVEL_CHECK(n.check(eq(count, intImm(int64_t(axes.size()))), "an axis is given twice"));
+  before = named(n, before);
+  for (size_t d = 0; d < size_t(rank); ++d) {
+    Expr extent = intImm(1);
+    for (size_t k = 0; k < n.rank(0); ++k)
+      extent = select(eq(before[d], intImm(int64_t(k))), n.shape(0)[k], extent);
+    shape.push_back(select(eq(fresh[d], intImm(1)), intImm(1), extent));
+  }
+  return n.one("reshape", {n.x(0), Node::shapeArg(named(n, shape))});
 }
 
 Result<Values> squeeze(Node& n) {
@@ -192,7 +190,7 @@ Result<Values> unsqueezeNode(Node& n) {
   if (unknownAxes(n)) return unsqueezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   if (!axes) return n.invalid("the axes are missing");
-  if (axes->size() > 64) return n.invalid("too many axes");
+  if (n.rank(0) + axes->size() > size_t(kMaxRank)) return n.invalid("too many axes");
   if (axes->empty()) return Values{n.in(0)};
   return n.one("expand_dims", {n.x(0)}, {{"axis", intList(*axes)}});
 }
@@ -207,6 +205,9 @@ Result<Values> expand(Node& n) {
   BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> target, n.ints(1));
   BEVEL_TRY(Array<Expr> shape, broadcastOf(n, n.shape(0), target));
+  for (size_t i = 0, o = shape.size() - target.size(); i < target.size(); ++i)
+    BEVEL_CHECK(n.check(logicalOr(eq(target[i], intImm(1)), eq(target[i], shape[o + i])),
+                        "the shapes cannot be broadcast"));
   return n.one("broadcast_to", {n.x(0), Node::shapeArg(shape)});
 }
 

@@ -7,6 +7,7 @@
 namespace bevel::onnx {
 
 using Ints = std::vector<int64_t>;
+constexpr int64_t kMaxRank = 64;
 
 inline Result<GraphExpr> reshapeTo(Node& n, const GraphExpr& e, const Array<Expr>& shape) {
   return n.emit("reshape", {e, Node::shapeArg(shape)});
@@ -49,6 +50,14 @@ inline NodeRef floatNode(double v) {
 Result<std::optional<Ints>> axesOf(Node& n, size_t input);
 /// Numpy broadcast of two shapes, for Expand and the like.
 Result<Array<Expr>> broadcastOf(Node& n, const Array<Expr>& a, const Array<Expr>& b);
+/// Every element of an integer tensor lies in [low, high]: refused where it is known not to, else checked by the run.
+Status checkElements(Node& n, const GraphExpr& e, const Expr& low, const Expr& high, const char* what);
+/// Axes that only the run knows lie in [-rank, rank).
+Status checkAxes(Node& n, const Array<Expr>& axes, int64_t rank);
+/// The values under names of their own, computed once: shapes that use them stay small.
+Array<Expr> named(Node& n, const Array<Expr>& values);
+/// The dimensions of `shape` that are not among `axes`, which only the run knows and which name different ones.
+Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>& shape);
 /// Result of `sum`, `max` … over axes (nothing: all).
 Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes,
                              bool keep);

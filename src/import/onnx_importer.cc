@@ -11,6 +11,7 @@
 #include "base/stack.h"
 #include "graph/dataflow.h"
 #include "graph/evaluate.h"
+#include "graph/infer.h"
 #include "ir/printer.h"
 #include "ops/ops.h"
 
@@ -290,6 +291,23 @@ Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, S
   return splitSide(nodes, at, *splitScopes_.back(), *sides[good], outputs);
 }
 
+// What the table says of the inputs. Those behind the listed ones are of the last kind where that is variadic.
+static Status checkInputs(const Node& node, const Conversion& c) {
+  if (c.inputs.empty()) return {};
+  bool variadic = c.inputs.back().kind == InputKind::kVariadic;
+  if (node.size() > c.inputs.size() && !variadic)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("{} inputs given, at most {} are expected", node.size(), c.inputs.size()));
+  for (size_t i = 0; i < std::max(node.size(), c.inputs.size()); ++i) {
+    const OpInput& input = c.inputs[std::min(i, c.inputs.size() - 1)];
+    if (node.has(i))
+      BEVEL_CHECK(checkInputType(node.proto.opType, input, node.in(i)->type));
+    else if (input.kind != InputKind::kOptional)
+      return fail(ErrorCode::kInvalid, fmt::format("input '{}' is missing", input.name));
+  }
+  return {};
+}
+
 // An error of code kUsage marks a node that is skipped because its inputs failed before.
 Result<Values> Importer::convert(const NodeProto& proto, const std::string& name, Scope& scope) {
   if (++nodes_ > kMaxNodes) return fail(ErrorCode::kUnsupported, "the model has too many nodes");
@@ -309,10 +327,15 @@ Result<Values> Importer::convert(const NodeProto& proto, const std::string& name
   }
   while (!node.inputs.empty() && !node.inputs.back()) node.inputs.pop_back();
   if (const FunctionProto* f = findFunction(proto)) return inlineFunction(*f, proto, node.inputs, name);
+  if (int64_t keep = node.attrInt("keepdims", 1); keep != 0 && keep != 1)
+    return fail(ErrorCode::kInvalid, fmt::format("keepdims is {}, not 0 or 1", keep));
   BEVEL_TRY(std::optional<Values> tracked, trackInts(node));
   if (tracked) return std::move(*tracked);
   const Conversion* c = findConversion(proto.domain, proto.opType, version);
-  if (c && c->convert) return c->convert(node);
+  if (c && c->convert) {
+    BEVEL_CHECK(checkInputs(node, *c));
+    return c->convert(node);
+  }
   const Op* op = findDirect(proto.domain, proto.opType, version);
   if (!op)
     return fail(ErrorCode::kUnsupported,

@@ -9,11 +9,8 @@ namespace bevel::onnx {
 
 namespace {
 
-using Key = std::pair<std::string, std::string>; // domain, operator
-struct Table {
-  std::map<Key, std::vector<Conversion>> rows; // by rising version
-  std::map<Key, std::vector<std::pair<OnnxName, const Op*>>> direct;
-};
+using Key = std::pair<std::string, std::string>;      // domain, operator
+using Table = std::map<Key, std::vector<Conversion>>; // by rising version
 
 const Table& table() {
   static const Table t = [] {
@@ -22,12 +19,10 @@ const Table& table() {
     for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions,
                         normConversions, recurrentConversions, resizeConversions, attentionConversions,
                         selectionConversions, randomConversions, sequenceConversions, controlConversions})
-      for (const Conversion& c : family()) made.rows[{c.domain, c.op}].push_back(c);
-    for (auto& [key, rows] : made.rows)
+      for (const Conversion& c : family()) made[{c.domain, c.op}].push_back(c);
+    for (auto& [key, rows] : made)
       std::stable_sort(rows.begin(), rows.end(),
                        [](const Conversion& a, const Conversion& b) { return a.since < b.since; });
-    for (const Op* op : OpRegistry::global().all())
-      for (const OnnxName& name : op->onnx) made.direct[{name.domain, name.name}].emplace_back(name, op);
     return made;
   }();
   return t;
@@ -36,8 +31,8 @@ const Table& table() {
 } // namespace
 
 const Conversion* findConversion(const std::string& domain, const std::string& op, int64_t opset) {
-  auto it = table().rows.find({domain, op});
-  if (it == table().rows.end()) return nullptr;
+  auto it = table().find({domain, op});
+  if (it == table().end()) return nullptr;
   const Conversion* best = nullptr;
   for (const Conversion& c : it->second)
     if (c.since <= opset) best = &c;
@@ -45,10 +40,9 @@ const Conversion* findConversion(const std::string& domain, const std::string& o
 }
 
 const Op* findDirect(const std::string& domain, const std::string& op, int64_t opset) {
-  auto it = table().direct.find({domain, op});
-  if (it == table().direct.end()) return nullptr;
-  for (const auto& [name, entry] : it->second)
-    if (name.since <= opset && opset < name.until) return entry;
+  for (const Op* entry : OpRegistry::global().all()) // no index: users may register more at any time
+    for (const OnnxName& name : entry->onnx)
+      if (name.name == op && name.domain == domain && name.since <= opset && opset < name.until) return entry;
   return nullptr;
 }
 
@@ -79,6 +73,58 @@ Result<Array<Expr>> broadcastOf(Node& n, const Array<Expr>& a, const Array<Expr>
   return out;
 }
 
+Status checkElements(Node& n, const GraphExpr& e, const Expr& low, const Expr& high, const char* what) {
+  BEVEL_TRY(GraphExpr wide, n.castTo(e, kInt64));
+  for (const char* op : {"max", "min"}) {
+    BEVEL_TRY(GraphExpr extreme, reduceOver(n, op, wide, std::nullopt, false));
+    BEVEL_TRY(Array<Expr> value, n.importer.intsOf(n.value(extreme)));
+    BEVEL_CHECK(n.check(op[1] == 'a' ? value[0] <= high : value[0] >= low, what));
+  }
+  return {};
+}
+
+Status checkAxes(Node& n, const Array<Expr>& axes, int64_t rank) {
+  for (const Expr& a : axes)
+    BEVEL_CHECK(n.check(logicalAnd(a >= intImm(-rank), a < intImm(rank)), "an axis is out of range"));
+  return {};
+}
+
+Array<Expr> named(Node& n, const Array<Expr>& values) {
+  Array<Expr> names;
+  for (size_t i = 0; i < values.size(); ++i) names.push_back(var(n.builder().freshVarName("n"), kInt64));
+  if (!values.empty())
+    n.builder().matchCast(make<const ShapeExprNode>(values), make<const ShapeTypeNode>(names));
+  return names;
+}
+
+// stays[d]: 1 where axis d is kept; before[d]: kept axes in front of it.
+Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>& shape) {
+  int64_t rank = int64_t(shape.size()), kept = rank - int64_t(axes.size());
+  if (kept < 0) return n.invalid("more axes than dimensions");
+  BEVEL_CHECK(checkAxes(n, axes, rank));
+  Array<Expr> stays, before, extents;
+  for (int64_t d = 0; d < rank; ++d) {
+    Expr among = boolImm(false);
+    for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
+    stays.push_back(castTo(kInt64, logicalNot(among)));
+  }
+  stays = named(n, stays);
+  Expr count = intImm(0);
+  for (const Expr& s : stays) {
+    before.push_back(count);
+    count = count + s;
+  }
+  BEVEL_CHECK(n.check(eq(count, intImm(kept)), "an axis is given twice"));
+  before = named(n, before);
+  for (int64_t j = 0; j < kept; ++j) {
+    Expr extent = intImm(0);
+    for (size_t d = 0; d < shape.size(); ++d)
+      extent = select(logicalAnd(eq(stays[d], intImm(1)), eq(before[d], intImm(j))), shape[d], extent);
+    extents.push_back(extent);
+  }
+  return named(n, extents);
+}
+
 Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes,
                              bool keep) {
   std::vector<std::pair<std::string, NodeRef>> attrs = {{"keepdims", intImm(keep)}};
@@ -95,11 +141,11 @@ std::vector<std::pair<std::string, std::vector<int>>> onnxOperators() {
   auto add = [&](const std::string& domain, const std::string& op, int since) {
     all[(domain.empty() ? "" : domain + ".") + op].insert(since);
   };
-  for (const auto& [key, rows] : onnx::table().rows)
+  for (const auto& [key, rows] : onnx::table())
     for (const onnx::Conversion& c : rows)
       if (c.convert) add(key.first, key.second, c.since);
-  for (const auto& [key, rows] : onnx::table().direct)
-    for (const auto& [name, op] : rows) add(key.first, key.second, name.since);
+  for (const Op* op : OpRegistry::global().all())
+    for (const OnnxName& name : op->onnx) add(name.domain, name.name, name.since);
   std::vector<std::pair<std::string, std::vector<int>>> out;
   for (const auto& [name, versions] : all)
     out.emplace_back(name, std::vector<int>(versions.begin(), versions.end()));

@@ -111,7 +111,7 @@ void register_activation(OpRegistry& r) {
   }
   r.add({.name = "nn.prelu",
          .doc = "x where x >= 0, else slope * x; the slope broadcasts to x from the last axis. ONNX PRelu.",
-         .inputs = {"x", "slope"},
+         .inputs = {OpInput("x").of(Elements::kNumbers), OpInput("slope").of(Elements::kNumbers)},
          .infer = preluInfer,
          .compute = preluCompute,
          .tests = {"float32[2,3,4] float32[4]", "float32[2,3,4] float32[3,1]"}});

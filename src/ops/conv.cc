@@ -64,8 +64,7 @@ Result<Window> convWindow(const OpCall& call) {
     return call.invalid("unknown data_layout " + layout);
   if (std::string layout = call.s("kernel_layout"); call.hasAttr("kernel_layout") && layout != "OIHW" && !hwo)
     return call.invalid("unknown kernel_layout " + layout);
-  if (call.rank(0) != n + 2 || call.rank(1) != n + (hwo ? 1 : 2))
-    return call.invalid(fmt::format("input and weight must have rank {}", n + 2));
+  if (call.rank(1) != n + (hwo ? 1 : 2)) return call.invalid("the weight's rank does not fit its layout");
   Ints kernel;
   for (size_t d = 0; d < n; ++d) {
     auto k = asConst(call.shape(1)[hwo ? d : d + 2]);
@@ -90,6 +89,12 @@ Expr outputExtent(Analyzer& an, const Expr& n, const Window& w, size_t d) {
   return an.simplify(floordiv(n + (w.before[d] + w.after[d] - span), w.strides[d]) + 1);
 }
 
+// One window at least, or no element at all.
+Expr fits(const Expr& n, const Window& w, size_t d) {
+  int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
+  return logicalOr(n + (w.before[d] + w.after[d]) >= intImm(span), eq(n, intImm(0)));
+}
+
 Result<Type> convInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
@@ -109,7 +114,8 @@ Result<Type> convInfer(const OpCall& call, InferContext& context) {
   shape.set(at.channel, intImm(*outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
     Expr n = outputExtent(context.analyzer, x[at.spatial + d], w, d);
-    BEVEL_CHECK(context.require(n >= intImm(0), call, "the kernel is larger than the padded input"));
+    BEVEL_CHECK(
+        context.require(fits(x[at.spatial + d], w, d), call, "the kernel is larger than the padded input"));
     shape.set(at.spatial + d, n);
   }
   return tensorOf(resultOf(call), shape);
@@ -244,6 +250,8 @@ void register_conv(OpRegistry& r) {
                 kernel = n == 1   ? "3"
                          : n == 2 ? "3,2"
                                   : "2,2,2";
+    OpInput input = OpInput("x").of(Elements::kNumbers).rank(n + 2),
+            weight = OpInput("weight").of(Elements::kNumbers).rank(n + 1, n + 2);
     std::vector<OpAttr> attrs = {
         intsAttr("strides"), intsAttr("padding", "begins, then ends; or one value a dimension"),
         intsAttr("dilation"), intAttr("groups", 1),
@@ -262,7 +270,7 @@ void register_conv(OpRegistry& r) {
     r.add({.name = fmt::format("nn.conv{}d", n),
            .doc = "Convolution (correlation), x [N, C, …], weight [O, C/groups, …]; padding with zeros. ONNX "
                   "Conv, without bias.",
-           .inputs = {"x", "weight"},
+           .inputs = {input, weight},
            .attrs = direct,
            .infer = convInfer,
            .compute = convCompute,
@@ -279,7 +287,7 @@ void register_conv(OpRegistry& r) {
     r.add({.name = fmt::format("nn.conv_transpose{}d", n),
            .doc = "Gradient of a convolution with respect to its input, x [N, C, …], weight [C, O/groups, "
                   "…]. ONNX ConvTranspose, without bias.",
-           .inputs = {"x", "weight"},
+           .inputs = {input, weight},
            .attrs = transposed,
            .infer = transposeInfer,
            .compute = transposeCompute,

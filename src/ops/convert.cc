@@ -46,11 +46,11 @@ Result<TeTensors> astypeCompute(const OpCall& call, const TeTensors& in) {
 
 // ---- clip
 
-Result<Type> clipInfer(const OpCall& call, InferContext&) {
+Result<Type> clipInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(requireSameDType(call, 0, call.size()));
   for (size_t i = 1; i < 3; ++i)
-    if (call.has(i) && (call.dtype(i) != call.dtype(0) || call.rank(i) > 1))
-      return call.invalid("a bound must be a scalar of the input's dtype");
-  if (call.dtype(0).isBool()) return call.invalid("bools cannot be clipped");
+    if (call.has(i) && call.rank(i) == 1)
+      BEVEL_CHECK(context.require(eq(call.shape(i)[0], intImm(1)), call, "a bound is not one element"));
   return call.type(0);
 }
 
@@ -143,7 +143,9 @@ void register_convert(OpRegistry& r) {
   r.add({.name = "clip",
          .doc = "min(max(x, min), max) with optional scalar bounds; a NaN bound is none, NaN elements stay, "
                 "min above max gives max. ONNX Clip.",
-         .inputs = {"x", {"min", InputKind::kOptional}, {"max", InputKind::kOptional}},
+         .inputs = {OpInput("x").of(Elements::kNumbers),
+                    OpInput("min", InputKind::kOptional).of(Elements::kNumbers).rank(0, 1),
+                    OpInput("max", InputKind::kOptional).of(Elements::kNumbers).rank(0, 1)},
          .infer = clipInfer,
          .compute = clipCompute,
          .layout = LayoutKind::kAny,
@@ -151,7 +153,7 @@ void register_convert(OpRegistry& r) {
                    "int32[5]:int9 int32[]:int9"}});
   r.add({.name = "power",
          .doc = "x to the power y in the dtype of x; exact on integers. ONNX Pow.",
-         .inputs = {"x", "y"},
+         .inputs = {OpInput("x").of(Elements::kNumbers), OpInput("y").of(Elements::kNumbers)},
          .infer = powerInfer,
          .compute = powerCompute,
          .layout = LayoutKind::kAny,

@@ -262,8 +262,7 @@ Result<TeTensors> scatterNdCompute(const OpCall& call, const TeTensors& in) {
 
 Result<Type> oneHotInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));
-  if (call.rank(1) != 1 || call.values(2).size() != 1)
-    return call.invalid("values [off, on] and one depth are expected");
+  if (call.values(2).size() != 1) return call.invalid("one depth is expected");
   BEVEL_CHECK(context.require(eq(call.shape(1)[0], intImm(2)), call, "two values [off, on] are expected"));
   Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
   shape.push_back(call.values(2)[0]);
@@ -287,7 +286,7 @@ Result<TeTensors> oneHotCompute(const OpCall& call, const TeTensors& in) {
 void register_index(OpRegistry& r) {
   r.add({.name = "take",
          .doc = "Slices of x along an axis, by index. ONNX Gather.",
-         .inputs = {"x", "indices"},
+         .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("axis", 0)},
          .infer = takeInfer,
          .compute = takeCompute,
@@ -296,7 +295,7 @@ void register_index(OpRegistry& r) {
                    "float32[5] int64[0]:idx5"}});
   r.add({.name = "gather_elements",
          .doc = "Element by element along an axis. ONNX GatherElements.",
-         .inputs = {"x", "indices"},
+         .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("axis", 0)},
          .infer = gatherElementsInfer,
          .compute = gatherElementsCompute,
@@ -304,7 +303,7 @@ void register_index(OpRegistry& r) {
          .tests = {"float32[3,5] int64[3,4]:idx5 axis=1"}});
   r.add({.name = "gather_nd",
          .doc = "Slices by index tuples. ONNX GatherND.",
-         .inputs = {"x", "indices"},
+         .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("batch_dims", 0)},
          .infer = gatherNdInfer,
          .compute = gatherNdCompute,
@@ -312,7 +311,8 @@ void register_index(OpRegistry& r) {
          .tests = {"float32[5,5,2] int64[3,2]:idx5", "float32[2,5,3] int64[2,4,1]:idx5 batch_dims=1"}});
   r.add({.name = "scatter_elements",
          .doc = "A copy of x with elements updated along an axis. ONNX ScatterElements.",
-         .inputs = {"x", "indices", "updates"},
+         .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts),
+                    OpInput("updates").of(Elements::kAll)},
          .attrs = {intAttr("axis", 0), strAttr("reduction", "none")},
          .infer = scatterElementsInfer,
          .compute = scatterElementsCompute,
@@ -321,7 +321,8 @@ void register_index(OpRegistry& r) {
                    "float32[2,5] int64[2,1]:idx5 float32[2,1] axis=1"}});
   r.add({.name = "scatter_nd",
          .doc = "A copy of x with slices updated by index tuples. ONNX ScatterND.",
-         .inputs = {"x", "indices", "updates"},
+         .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts),
+                    OpInput("updates").of(Elements::kAll)},
          .attrs = {strAttr("reduction", "none")},
          .infer = scatterNdInfer,
          .compute = scatterNdCompute,
@@ -330,7 +331,9 @@ void register_index(OpRegistry& r) {
                    "float32[5,5] int64[4,2]:idx5 float32[4] reduction=max"}});
   r.add({.name = "one_hot",
          .doc = "values[1] where the position on the new axis is the index, else values[0]. ONNX OneHot.",
-         .inputs = {"indices", "values", {"depth", InputKind::kShape}},
+         .inputs = {OpInput("indices").of(Elements::kNumbers),
+                    OpInput("values").of(Elements::kAll).rank(1),
+                    {"depth", InputKind::kShape}},
          .attrs = {intAttr("axis", -1)},
          .infer = oneHotInfer,
          .compute = oneHotCompute,

@@ -93,7 +93,8 @@ void register_matmul(OpRegistry& r) {
          .doc = "Matrix product with numpy's rules for vectors and batches. out_dtype: of the result (int32 "
                 "for 8-bit inputs).\n"
                 "ONNX MatMul, numpy matmul.",
-         .inputs = {"a", "b"},
+         .inputs = {OpInput("a").of(Elements::kNumbers).rank(1, 64),
+                    OpInput("b").of(Elements::kNumbers).rank(1, 64)},
          .attrs = {dtypeAttr("out_dtype")},
          .infer = matmulInfer,
          .compute = matmulCompute,

@@ -204,6 +204,10 @@ Result<Type> padInfer(const OpCall& call, InferContext& context) {
   if (call.has(2) && call.dtype(2) != call.dtype(0)) return call.invalid("the value has another dtype");
   Array<Expr> shape;
   for (size_t d = 0; d < rank; ++d) {
+    constexpr int64_t kMost = int64_t(1) << 42; // sums of longer pads would wrap
+    for (const Expr& pad : {pads[d], pads[rank + d]})
+      BEVEL_CHECK(context.require(logicalAnd(pad >= intImm(-kMost), pad <= intImm(kMost)), call,
+                                  "a pad is out of range"));
     Expr n = context.analyzer.simplify(call.shape(0)[d] + pads[d] + pads[rank + d]);
     if (auto c = asConst(n); c && *c < 0) return call.invalid("a dimension becomes negative");
     if (mode != "constant" && !(isConst(pads[d], 0) && isConst(pads[rank + d], 0)))
@@ -312,14 +316,16 @@ Result<TeTensors> eyeCompute(const OpCall& call, const TeTensors&) {
 void registerMakers(OpRegistry& r) {
   r.add({.name = "trilu",
          .doc = "The upper or lower triangle from diagonal k on; zeros elsewhere. ONNX Trilu.",
-         .inputs = {"x", {"k", InputKind::kShape}},
+         .inputs = {OpInput("x").rank(2, 64), {"k", InputKind::kShape}},
          .attrs = {intAttr("upper", 1)},
          .infer = triluInfer,
          .compute = triluCompute,
          .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
   r.add({.name = "arange",
          .doc = "start + i * step for i below count. ONNX Range.",
-         .inputs = {"start", "step", {"count", InputKind::kShape}},
+         .inputs = {OpInput("start").of(Elements::kNumbers).rank(0),
+                    OpInput("step").of(Elements::kNumbers).rank(0),
+                    {"count", InputKind::kShape}},
          .infer = arangeInfer,
          .compute = arangeCompute,
          .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
@@ -337,7 +343,7 @@ void registerMakers(OpRegistry& r) {
 void register_move(OpRegistry& r) {
   r.add({.name = "concat",
          .doc = "Tensors one after the other along an axis. ONNX Concat.",
-         .inputs = {{"tensors", InputKind::kVariadic}},
+         .inputs = {OpInput("tensors", InputKind::kVariadic).of(Elements::kAll)},
          .attrs = {intAttr("axis", 0)},
          .infer = concatInfer,
          .compute = concatCompute,
@@ -347,8 +353,10 @@ void register_move(OpRegistry& r) {
   r.add({.name = "strided_slice",
          .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are "
                 "clamped. ONNX Slice.",
-         .inputs =
-             {"x", {"begin", InputKind::kShape}, {"end", InputKind::kShape}, {"strides", InputKind::kShape}},
+         .inputs = {OpInput("x").of(Elements::kAll),
+                    {"begin", InputKind::kShape},
+                    {"end", InputKind::kShape},
+                    {"strides", InputKind::kShape}},
          .attrs = {intsAttr("axes")},
          .infer = sliceInfer,
          .compute = sliceCompute,
@@ -357,13 +365,13 @@ void register_move(OpRegistry& r) {
                    "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)"}});
   r.add({.name = "tile",
          .doc = "The tensor repeated along each axis. ONNX Tile-6.",
-         .inputs = {"x", {"repeats", InputKind::kShape}},
+         .inputs = {OpInput("x").of(Elements::kAll), {"repeats", InputKind::kShape}},
          .infer = tileInfer,
          .compute = tileCompute,
          .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
   r.add({.name = "flip",
          .doc = "Elements in reverse order along an axis.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intAttr("axis", 0)},
          .infer = flipInfer,
          .compute = flipCompute,
@@ -372,7 +380,7 @@ void register_move(OpRegistry& r) {
          .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode "
                 "constant,\n"
                 "reflect, edge or wrap. ONNX Pad.",
-         .inputs = {"x", {"pads", InputKind::kShape}, {"value", InputKind::kOptional}},
+         .inputs = {"x", {"pads", InputKind::kShape}, OpInput("value", InputKind::kOptional).rank(0)},
          .attrs = {strAttr("mode", "constant")},
          .infer = padInfer,
          .compute = padCompute,
@@ -381,7 +389,8 @@ void register_move(OpRegistry& r) {
                    "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
   r.add({.name = "where",
          .doc = "Element of x where the condition holds, else of y, with numpy broadcasting. ONNX Where.",
-         .inputs = {"condition", "x", "y"},
+         .inputs = {OpInput("condition").of(Elements::kBools), OpInput("x").of(Elements::kAll),
+                    OpInput("y").of(Elements::kAll)},
          .infer = whereInfer,
          .compute = whereCompute,
          .layout = LayoutKind::kAny,

@@ -255,7 +255,7 @@ void register_norm(OpRegistry& r) {
     r.add({.name = name,
            .doc = "Softmax (or its logarithm) along an axis, the maximum subtracted first. ONNX Softmax-13, "
                   "LogSoftmax-13.",
-           .inputs = {"x"},
+           .inputs = {OpInput("x").of(Elements::kFloats)},
            .attrs = {intAttr("axis", -1)},
            .infer = softmaxInfer,
            .compute = softmaxCompute,
@@ -265,7 +265,9 @@ void register_norm(OpRegistry& r) {
     r.add({.name = name,
            .doc = "Normalises the axes from `axis` on: by mean and variance, or by the mean square alone. "
                   "ONNX LayerNormalization-17, RMSNormalization-23.",
-           .inputs = {"x", {"scale", InputKind::kOptional}, {"bias", InputKind::kOptional}},
+           .inputs = {OpInput("x").of(Elements::kFloats).rank(1, 64),
+                      OpInput("scale", InputKind::kOptional).of(Elements::kFloats),
+                      OpInput("bias", InputKind::kOptional).of(Elements::kFloats)},
            .attrs = {intAttr("axis", -1), floatAttr("epsilon", 1e-5)},
            .infer = layerNormInfer,
            .compute = layerNormCompute,
@@ -274,7 +276,11 @@ void register_norm(OpRegistry& r) {
   r.add({.name = "nn.batch_norm",
          .doc = "(x - mean) * scale / sqrt(var + epsilon) + bias per channel (axis 1). ONNX "
                 "BatchNormalization, inference.",
-         .inputs = {"x", "scale", "bias", "mean", "var"},
+         .inputs = {OpInput("x").of(Elements::kFloats).rank(1, 64),
+                    OpInput("scale").of(Elements::kFloats).rank(1),
+                    OpInput("bias").of(Elements::kFloats).rank(1),
+                    OpInput("mean").of(Elements::kFloats).rank(1),
+                    OpInput("var").of(Elements::kFloats).rank(1)},
          .attrs = {floatAttr("epsilon", 1e-5)},
          .infer = batchNormInfer,
          .compute = batchNormCompute,
@@ -283,14 +289,16 @@ void register_norm(OpRegistry& r) {
          .doc = "Normalises groups of channels over their channels and all further axes; scale and bias per "
                 "channel.\n"
                 "ONNX GroupNormalization, InstanceNormalization.",
-         .inputs = {"x", "scale", "bias"},
+         .inputs = {OpInput("x").of(Elements::kFloats).rank(2, 64),
+                    OpInput("scale").of(Elements::kFloats).rank(1),
+                    OpInput("bias").of(Elements::kFloats).rank(1)},
          .attrs = {required(intAttr("num_groups", 1)), floatAttr("epsilon", 1e-5)},
          .infer = groupNormInfer,
          .compute = groupNormCompute,
          .tests = {"float32[2,6,3,2] float32[6] float32[6] num_groups=3"}});
   r.add({.name = "nn.lrn",
          .doc = "x / (bias + alpha/size * sum of squares of neighbouring channels) ^ beta. ONNX LRN.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kFloats).rank(2, 64)},
          .attrs = {required(intAttr("size", 1)), floatAttr("alpha", 1e-4), floatAttr("beta", 0.75),
                    floatAttr("bias", 1)},
          .infer = lrnInfer,

@@ -42,6 +42,9 @@ Result<Window> windowOf(const OpCall& call) {
     if (w.kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || pads[d] > kMost ||
         pads[n + d] > kMost)
       return call.invalid("a window attribute is too large");
+    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
+    if (pads[d] >= span || pads[n + d] >= span) // a window would lie in the padding alone
+      return call.invalid("the padding is as long as the kernel");
     w.before.push_back(pads[d]);
     w.after.push_back(pads[n + d]);
   }
@@ -71,9 +74,13 @@ Result<Type> poolInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, windowOf(call));
   if (call.op.name == "nn.avg_pool") BEVEL_CHECK(requireFloat(call));
   BEVEL_TRY(Array<Expr> shape, pooledShape(call, context.analyzer, w));
-  for (size_t d = 0; d < w.rank(); ++d)
-    BEVEL_CHECK(context.require(shape[w.spatial + d] >= intImm(0), call,
+  for (size_t d = 0; d < w.rank(); ++d) {
+    const Expr& in = call.shape(0)[w.spatial + d];
+    Expr one = in + (w.before[d] + w.after[d]) >= intImm((w.kernel[d] - 1) * w.dilation[d] + 1);
+    BEVEL_CHECK(context.require(logicalOr(one, eq(in, intImm(0))), call,
                                 "the window is larger than the padded input"));
+    BEVEL_CHECK(context.require(shape[w.spatial + d] >= intImm(0), call, "the window does not fit"));
+  }
   Type value = tensorOf(call.dtype(0), shape);
   if (call.op.name != "nn.max_pool_with_indices") return value;
   return Type(make<const TupleTypeNode>(Array<Type>{value, tensorOf(kInt64, shape)}));
@@ -194,7 +201,7 @@ void register_pool(OpRegistry& r) {
     list->push_back(strAttr("data_layout", "NCHW", "NHWC: channels last, whatever the number of dimensions"));
   r.add({.name = "nn.max_pool",
          .doc = "Largest element of each window. ONNX MaxPool.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64)},
          .attrs = attrs,
          .infer = poolInfer,
          .compute = maxPoolCompute,
@@ -206,7 +213,7 @@ void register_pool(OpRegistry& r) {
   average.push_back(intAttr("count_include_pad", 0));
   r.add({.name = "nn.avg_pool",
          .doc = "Mean of each window. ONNX AveragePool.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kFloats).rank(3, 64)},
          .attrs = average,
          .infer = poolInfer,
          .compute = avgPoolCompute,
@@ -219,7 +226,7 @@ void register_pool(OpRegistry& r) {
   indexed.push_back(intAttr("storage_order", 0));
   r.add({.name = "nn.max_pool_with_indices",
          .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64)},
          .attrs = indexed,
          .infer = poolInfer,
          .compute = maxIndicesCompute,

@@ -25,15 +25,20 @@ Result<Type> recurrentInfer(const OpCall& call, InferContext& context) {
   size_t n = lengthsInput(call);
   for (size_t i = 1; i < n; ++i)
     if (call.has(i) && call.dtype(i) != call.dtype(0)) return call.invalid("inputs have different dtypes");
-  if (call.rank(0) != 3 || call.rank(1) != 2 || call.rank(2) != 2)
-    return call.invalid("ranks of inputs must be 3, 2 and 2");
   Expr h = call.shape(1)[1], b = call.shape(0)[1];
+  auto vector = [&](size_t i, const Expr& length, const char* what) -> Status {
+    return call.has(i) ? context.require(eq(call.shape(i)[0], length), call, what) : Status();
+  };
   BEVEL_CHECK(context.require(eq(call.shape(0)[2], h * gatesOf(call)), call,
                               "the projections do not fit the hidden size"));
   BEVEL_CHECK(context.require(eq(call.shape(1)[0], h * gatesOf(call)), call,
                               "the recurrent weights do not fit the hidden size"));
-  BEVEL_CHECK(context.require(logicalAnd(eq(call.shape(2)[0], b), eq(call.shape(2)[1], h)), call,
-                              "the initial state does not fit"));
+  for (size_t i = 2; i < (call.op.name == "nn.lstm" ? 4 : 3); ++i)
+    BEVEL_CHECK(context.require(logicalAnd(eq(call.shape(i)[0], b), eq(call.shape(i)[1], h)), call,
+                                "the initial state does not fit"));
+  if (call.op.name == "nn.lstm") BEVEL_CHECK(vector(4, h * 3, "the peepholes do not fit the hidden size"));
+  if (call.op.name == "nn.gru") BEVEL_CHECK(vector(3, h, "the recurrent bias does not fit the hidden size"));
+  BEVEL_CHECK(vector(n, b, "there is not one length for each sequence"));
   Type state = tensorOf(call.dtype(0), {b, h});
   Array<Type> results = {tensorOf(call.dtype(0), {call.shape(0)[0], b, h}), state};
   if (call.op.name == "nn.lstm") results.push_back(state);
@@ -214,10 +219,15 @@ void register_recurrent(OpRegistry& r) {
   auto lstm = attrs("Sigmoid,Tanh,Tanh"), gru = attrs("Sigmoid,Tanh");
   lstm.push_back(intAttr("input_forget", 0));
   gru.push_back(intAttr("linear_before_reset", 0));
-  OpInput lengths{"lengths", InputKind::kOptional};
+  OpInput lengths = OpInput("lengths", InputKind::kOptional).of(Elements::kInts).rank(1);
+  OpInput xp = OpInput("xp").of(Elements::kFloats).rank(3), r2 = OpInput("r").of(Elements::kFloats).rank(2),
+          h0 = OpInput("h0").of(Elements::kFloats).rank(2), c0 = OpInput("c0").of(Elements::kFloats).rank(2);
+  auto vector = [](const char* name) {
+    return OpInput(name, InputKind::kOptional).of(Elements::kFloats).rank(1);
+  };
   r.add({.name = "nn.lstm",
          .doc = "Long short-term memory, one direction, input projections given. ONNX LSTM.",
-         .inputs = {"xp", "r", "h0", "c0", {"peepholes", InputKind::kOptional}, lengths},
+         .inputs = {xp, r2, h0, c0, vector("peepholes"), lengths},
          .attrs = lstm,
          .infer = recurrentInfer,
          .compute = lstmCompute,
@@ -226,7 +236,7 @@ void register_recurrent(OpRegistry& r) {
                    "float32[0,2,4] float32[4,1] float32[2,1] float32[2,1]"}});
   r.add({.name = "nn.gru",
          .doc = "Gated recurrent unit, one direction, input projections given. ONNX GRU.",
-         .inputs = {"xp", "r", "h0", {"recurrent_bias", InputKind::kOptional}, lengths},
+         .inputs = {xp, r2, h0, vector("recurrent_bias"), lengths},
          .attrs = gru,
          .infer = recurrentInfer,
          .compute = gruCompute,
@@ -234,7 +244,7 @@ void register_recurrent(OpRegistry& r) {
                    "float32[4,2,9] float32[9,3] float32[2,3] float32[3] linear_before_reset=1"}});
   r.add({.name = "nn.rnn",
          .doc = "Simple recurrence, one direction, input projections given. ONNX RNN.",
-         .inputs = {"xp", "r", "h0", lengths},
+         .inputs = {xp, r2, h0, lengths},
          .attrs = attrs("Tanh"),
          .infer = recurrentInfer,
          .compute = rnnCompute,

@@ -328,7 +328,7 @@ void register_reduce(OpRegistry& r) {
   for (const char* name : {"cumsum", "cumprod"})
     r.add({.name = name,
            .doc = "Running sum or product along an axis. ONNX CumSum.",
-           .inputs = {"x"},
+           .inputs = {OpInput("x").of(Elements::kNumbers)},
            .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)},
            .infer = cumInfer,
            .compute = cumCompute,

@@ -163,10 +163,10 @@ void register_resize(OpRegistry& r) {
        .doc = "Resamples one axis to an extent. scale: factor that the coordinates follow (input, else "
               "attribute, else extent / input\n"
               "extent); roi: [start, end] for tf_crop_and_resize. ONNX Resize, Upsample.",
-       .inputs = {"x",
+       .inputs = {OpInput("x").of(Elements::kNumbers).rank(1, 64),
                   {"extent", InputKind::kShape},
-                  {"scale", InputKind::kOptional},
-                  {"roi", InputKind::kOptional}},
+                  OpInput("scale", InputKind::kOptional).of(Elements::kFloats),
+                  OpInput("roi", InputKind::kOptional).of(Elements::kFloats).rank(1)},
        .attrs = {intAttr("axis", -1), strAttr("mode", "nearest", "nearest, linear or cubic"),
                  floatAttr("scale", 0), strAttr("coordinate_transformation_mode", "half_pixel"),
                  strAttr("nearest_mode", "round_prefer_floor"), floatAttr("cubic_coeff_a", -0.75),

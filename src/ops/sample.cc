@@ -144,7 +144,8 @@ void register_sample(OpRegistry& r) {
          .doc = "Elements of x [n, c, d…] at coordinates of grid [n, o…, rank - 2] in [-1, 1], innermost "
                 "axis first, interpolated.\n"
                 "ONNX GridSample.",
-         .inputs = {"x", "grid"},
+         .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64),
+                    OpInput("grid").of(Elements::kFloats).rank(3, 64)},
          .attrs = {strAttr("mode", "linear"), strAttr("padding_mode", "zeros"), intAttr("align_corners", 0)},
          .infer = gridSampleInfer,
          .compute = gridSampleCompute,

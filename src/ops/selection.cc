@@ -175,7 +175,7 @@ void register_selection(OpRegistry& r) {
       {.name = "topk",
        .doc = "The k largest (or smallest) elements along an axis in order, and their int64 indices; ties by "
               "smaller index. ONNX TopK.",
-       .inputs = {"x", {"k", InputKind::kShape}},
+       .inputs = {OpInput("x").of(Elements::kNumbers), {"k", InputKind::kShape}},
        .attrs = {intAttr("axis", -1), intAttr("largest", 1)},
        .infer = topkInfer,
        .compute = topkCompute,
@@ -183,7 +183,7 @@ void register_selection(OpRegistry& r) {
                  "float32[9]:special shape(9)", "float32[3] shape(0)"}});
   r.add({.name = "topk_large",
          .doc = "topk by sorting: for a k that is large, or that only the run knows. ONNX TopK.",
-         .inputs = {"x", "k"},
+         .inputs = {OpInput("x").of(Elements::kNumbers), OpInput("k").of(Elements::kInts)},
          .attrs = {intAttr("axis", -1), intAttr("largest", 1)},
          .infer = topkLargeInfer,
          .packed = "bevel.topk",
@@ -199,7 +199,7 @@ void register_selection(OpRegistry& r) {
          .doc = "The different elements (slices along axis, where given), sorted or by first occurrence; "
                 "where each occurs first, which of\n"
                 "them each element is, and how often each occurs. ONNX Unique.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {{"axis", AttrKind::kInt, nullptr}, intAttr("sorted", 1)},
          .infer = uniqueInfer,
          .packed = "bevel.unique",
@@ -209,11 +209,11 @@ void register_selection(OpRegistry& r) {
          .doc = "Batch, class and index of boxes in order of their scores, without those that overlap a "
                 "better one by more than iou_threshold.\n"
                 "ONNX NonMaxSuppression.",
-         .inputs = {"boxes",
-                    "scores",
-                    {"max_output", InputKind::kOptional},
-                    {"iou_threshold", InputKind::kOptional},
-                    {"score_threshold", InputKind::kOptional}},
+         .inputs = {OpInput("boxes").of(Elements::kFloats).rank(3),
+                    OpInput("scores").of(Elements::kFloats).rank(3),
+                    OpInput("max_output", InputKind::kOptional).of(Elements::kInts).rank(0, 1),
+                    OpInput("iou_threshold", InputKind::kOptional).of(Elements::kFloats).rank(0, 1),
+                    OpInput("score_threshold", InputKind::kOptional).of(Elements::kFloats).rank(0, 1)},
          .attrs = {intAttr("center_point_box", 0)},
          .infer = nmsInfer,
          .packed = "bevel.non_max_suppression",

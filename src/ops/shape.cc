@@ -237,7 +237,7 @@ Result<TeTensors> shapeToTensorCompute(const OpCall& call, const TeTensors&) {
 }
 
 Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
-  if (call.rank(0) != 1 || call.dtype(0) != kInt64) return call.invalid("an int64 vector is expected");
+  if (call.dtype(0) != kInt64) return call.invalid("an int64 vector is expected");
   auto n = asConst(call.shape(0)[0]);
   return Type(make<const ShapeTypeNode>(n ? *n : -1));
 }
@@ -247,7 +247,7 @@ Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
 void register_shape(OpRegistry& r) {
   r.add({.name = "reshape",
          .doc = "The elements in row-major order under another shape; one dimension may be -1. ONNX Reshape.",
-         .inputs = {"x", {"shape", InputKind::kShape}},
+         .inputs = {OpInput("x").of(Elements::kAll), {"shape", InputKind::kShape}},
          .infer = reshapeInfer,
          .compute = reshapeCompute,
          .view = true,
@@ -255,21 +255,21 @@ void register_shape(OpRegistry& r) {
                    "float32[0,3] shape(3,0)", "float32[2,12] shape(3,-1)", "int32[] shape(1)"}});
   r.add({.name = "expand_dims",
          .doc = "Axes of one element are inserted. ONNX Unsqueeze.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {required(intsAttr("axis"))},
          .infer = expandDimsInfer,
          .compute = expandDimsCompute,
          .tests = {"float32[2,3] axis=[0,-1]", "float32[] axis=[0]"}});
   r.add({.name = "squeeze",
          .doc = "Axes of one element are removed: those named, else all. ONNX Squeeze.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intsAttr("axis")},
          .infer = squeezeInfer,
          .compute = squeezeCompute,
          .tests = {"float32[1,3,1]", "float32[1,3,1] axis=[-1]"}});
   r.add({.name = "permute_dims",
          .doc = "Axes in another order; reversed by default. ONNX Transpose.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intsAttr("axes")},
          .infer = permuteInfer,
          .compute = permuteCompute,
@@ -277,7 +277,7 @@ void register_shape(OpRegistry& r) {
   r.add(
       {.name = "broadcast_to",
        .doc = "Numpy broadcast to a shape. See ONNX Expand, whose target is broadcast with the input first.",
-       .inputs = {"x", {"shape", InputKind::kShape}},
+       .inputs = {OpInput("x").of(Elements::kAll), {"shape", InputKind::kShape}},
        .infer = broadcastToInfer,
        .compute = broadcastToCompute,
        .tests = {"float32[3,1] shape(2,3,4)", "float32[] shape(2,0)"}});
@@ -289,7 +289,7 @@ void register_shape(OpRegistry& r) {
          .tests = {"shape(3,5,7)", "shape()"}});
   r.add({.name = "tensor_to_shape",
          .doc = "An int64 vector as a shape value; bind its elements by match_cast.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kInts).rank(1)},
          .infer = tensorToShapeInfer,
          .packed = "vm.builtin.tensor_to_shape"});
 }

@@ -54,19 +54,19 @@ Result<Type> fromNumberInfer(const OpCall& call, InferContext&) {
 void register_text(OpRegistry& r) {
   r.add({.name = "text.concat",
          .doc = "a followed by b, with broadcasting. ONNX StringConcat.",
-         .inputs = {"a", "b"},
+         .inputs = {OpInput("a").of(Elements::kStrings), OpInput("b").of(Elements::kStrings)},
          .infer = concatInfer,
          .packed = "bevel.text_concat",
          .onnx = {{"StringConcat", 20}}});
   r.add({.name = "text.equal",
          .doc = "Where a and b are the same text, with broadcasting. ONNX Equal on strings.",
-         .inputs = {"a", "b"},
+         .inputs = {OpInput("a").of(Elements::kStrings), OpInput("b").of(Elements::kStrings)},
          .infer = equalInfer,
          .packed = "bevel.text_equal"});
   r.add({.name = "text.split",
          .doc = "The parts between delimiters, at most maxsplit + 1, and their numbers; without delimiter "
                 "the words. ONNX StringSplit.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kStrings)},
          .attrs = {strAttr("delimiter", ""), intAttr("maxsplit", -1)},
          .infer = splitInfer,
          .packed = "bevel.text_split",
@@ -75,7 +75,7 @@ void register_text(OpRegistry& r) {
   r.add({.name = "text.normalize",
          .doc = "Texts that are no stop words, in lower or upper case; one empty text where none is left. "
                 "ONNX StringNormalizer.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kStrings)},
          .attrs = {strAttr("case_change_action", "NONE"),
                    intAttr("is_case_sensitive", 0),
                    {"stopwords", AttrKind::kNode, list({})}},
@@ -85,7 +85,7 @@ void register_text(OpRegistry& r) {
          .onnx = {{"StringNormalizer", 10}}});
   r.add({.name = "text.to_number",
          .doc = "The numbers that texts spell. ONNX Cast of strings.",
-         .inputs = {"x"},
+         .inputs = {OpInput("x").of(Elements::kStrings)},
          .attrs = {required(dtypeAttr("dtype"))},
          .infer = toNumberInfer,
          .packed = "bevel.text_to_number"});

@@ -68,8 +68,41 @@ def agrees(run, op, inputs, options=(), **rest):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+QKV = [f32(2, 3, 4, 8)] * 3
+LSTM = [f32(5, 3, 2), f32(1, 16, 2), f32(1, 16, 4)]
+GRU = [f32(5, 3, 2), f32(1, 12, 2), f32(1, 12, 4)]
+WRONG_RANKS = {
+    "mask": ("Attention", [*QKV, f32()], {}),
+    "past": ("Attention", [*QKV, None, f32(), f32()], {}),
+    "limit": ("Range", [i64(0).reshape(()), np.zeros(0, np.int64), i64(1).reshape(())], {}),
+    "lengths": ("LSTM", [*LSTM, None, np.array(3, np.int32)], {"hidden_size": 4}),
+    "peepholes": ("LSTM", [*LSTM, None, None, None, None, f32(2, 3)], {"hidden_size": 4}),
+    "pad": ("Pad", [f32(2, 3), i64(1, 0, 0, 1), f32(1, 1, 1, 1, 1, 1, 1)], {}),
+    "region": (
+        "Resize",
+        [f32(4, 4), f32(2, 2), None, i64(3, 3)],
+        {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RANKS)
+def test_ranks(run, name):
+    op, inputs, attributes = WRONG_RANKS[name]
+    model, given = model_of(op, inputs, **attributes)
+    run(model, given, code=3)
+
+
 WRONG_LENGTHS = {
     "values": ("OneHot", [i64(0, 2), i64(3), f32(1)], [1], {}),
+    "bias": ("Conv", [f32(1, 2, 5, 5), f32(3, 2, 3, 3), f32(1)], [1], {}),
+    "transposed bias": ("ConvTranspose", [f32(1, 2, 5, 5), f32(2, 3, 3, 3), f32(1)], [1], {}),
+    "state": ("LSTM", [*LSTM, None, None, f32(1, 1, 4)], [1, 2], {"hidden_size": 4}),
+    "cell": ("LSTM", [*LSTM, None, None, None, f32(1, 3, 1)], [1, 2], {"hidden_size": 4}),
+    "lengths": ("GRU", [*GRU, None, np.array([5], np.int32)], [1, 2], {"hidden_size": 4}),
+    "expand": ("Expand", [f32(6), i64(4)], [], {}),
+    "kernel": ("MaxPool", [f32(1, 1, 3, 3)], [], {"kernel_shape": [5, 5]}),
+    "caches": ("RotaryEmbedding", [f32(2, 3, 4, 8), f32(2, 4, 1), f32(2, 4, 1)], [], {}),
     "image": ("GridSample", [f32(1, 1, 0, 3), f32(1, 2, 2, 2)], [], {}),
 }
 
@@ -78,13 +111,46 @@ WRONG_LENGTHS = {
 @pytest.mark.parametrize("name", WRONG_LENGTHS)
 def test_lengths(run, name, symbolic):
     op, inputs, weights, attributes = WRONG_LENGTHS[name]
+    if name == "caches" and symbolic:
+        pytest.skip("a head size is a number")
     model, given = model_of(op, inputs, weights, symbolic, **attributes)
     run(model, given, code=3)
 
 
-def test_unknown_reduction(run):
-    model, given = model_of("NegativeLogLikelihoodLoss", [f32(2, 3), i64(0, 1)], reduction="average")
+WRONG_VALUES = {
+    "too long": ("ReverseSequence", [f32(4, 2), i64(3, 5)], {}),
+    "longer than time": ("LSTM", [*LSTM, None, np.array([5, 6, 1], np.int32)], {"hidden_size": 4}),
+    "slice axis": ("Slice", [f32(3, 4), i64(0), i64(1), i64(2)], {}),
+    "cumulative axis": ("CumSum", [f32(3, 4), i64(2).reshape(())], {}),
+    "unsqueezed axis": ("Unsqueeze", [f32(3, 4), i64(4)], {}),
+    "scale": ("Resize", [f32(1, 1, 2, 2), None, np.array([1, 1, np.nan, 1], np.float32)], {}),
+    "pad": ("Pad", [f32(3), i64(2**63 - 1, 2**63 - 1)], {}),
+}
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("name", WRONG_VALUES)
+def test_values(run, name, constant):
+    op, inputs, attributes = WRONG_VALUES[name]
+    weights = [k for k, value in enumerate(inputs) if constant and k > 0 and value is not None]
+    model, given = model_of(op, inputs, weights, **attributes)
     run(model, given, code=3)
+
+
+def test_attributes_that_say_nothing(run):
+    for op, inputs, attributes in [
+        ("ReduceSum", [f32(2, 3)], {"keepdims": 255}),
+        ("NegativeLogLikelihoodLoss", [f32(2, 3), i64(0, 1)], {"reduction": "average"}),
+    ]:
+        model, given = model_of(op, inputs, **attributes)
+        run(model, given, code=3)
+
+
+def test_range_over_all_integers(run):
+    lowest, highest = -(2**63), 2**63 - 1
+    inputs = [i64(lowest).reshape(()), i64(highest).reshape(()), i64(2**62).reshape(())]
+    model, given = model_of("Range", inputs, [0, 1, 2])
+    np.testing.assert_array_equal(run(model, given), [lowest, -(2**62), 0, 2**62])
 
 
 def test_condition_longer_than_the_data(run):
