@@ -45,7 +45,7 @@ OpAttr required(OpAttr attr);
 enum class InputKind : uint8_t {
   kTensor,
   kOptional, // a tensor or the empty tuple
-  kVariadic, // the last input: any number of tensors, at least one unless `minimum` is 0
+  kVariadic, // the last input: any number of tensors, at least one
   kShape,    // a ShapeExpr, or a value of ShapeType with known values
   kAny,
 };

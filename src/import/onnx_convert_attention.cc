@@ -127,6 +127,24 @@ Result<GraphExpr> lengthsOf(Node& n, const Expr& batch) {
   return reshapeTo(n, lengths, {batch, intImm(1), intImm(1), intImm(1)});
 }
 
+// Puts keys and values behind those of the past, and returns how many the past has.
+Result<Expr> appendToPast(Attention& a, int64_t heads) {
+  Node& n = a.n;
+  if (n.has(4) != n.has(5)) return n.invalid("past key and value come together");
+  for (const GraphExpr& e : {a.k, a.v, n.x(4), n.x(5)})
+    if (!isAbsent(e))
+      BEVEL_CHECK(
+          n.check(eq(shapeOfExpr(e)[0], shapeOfExpr(a.q)[0]), "queries, keys and values differ in batches"));
+  BEVEL_CHECK(n.check(eq(shapeOfExpr(a.v)[1], intImm(heads)), "keys and values differ in heads"));
+  Expr past = intImm(0);
+  if (n.has(4)) {
+    past = n.shape(4)[2];
+    BEVEL_TRY(a.k, n.emit("concat", {n.x(4), a.k}, {{"axis", intImm(2)}}));
+    BEVEL_TRY(a.v, n.emit("concat", {n.x(5), a.v}, {{"axis", intImm(2)}}));
+  }
+  return past;
+}
+
 Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonpad lengths
   DType given = n.dtype(0);         // small floats are computed in fp32 throughout, and rounded once
   Attention a{n,       nullptr, nullptr,
@@ -142,18 +160,7 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
        size = asConst(shapeOfExpr(a.q)[3]);
   if (!qHeads || !kHeads || !size || *kHeads < 1 || *qHeads % *kHeads != 0)
     return n.unsupported("the numbers of heads");
-  if (n.has(4) != n.has(5)) return n.invalid("past key and value come together");
-  for (const GraphExpr& e : {a.k, a.v, n.x(4), n.x(5)})
-    if (!isAbsent(e))
-      BEVEL_CHECK(
-          n.check(eq(shapeOfExpr(e)[0], shapeOfExpr(a.q)[0]), "queries, keys and values differ in batches"));
-  BEVEL_CHECK(n.check(eq(shapeOfExpr(a.v)[1], intImm(*kHeads)), "keys and values differ in heads"));
-  Expr past = intImm(0);
-  if (n.has(4)) {
-    past = n.shape(4)[2];
-    BEVEL_TRY(a.k, n.emit("concat", {n.x(4), a.k}, {{"axis", intImm(2)}}));
-    BEVEL_TRY(a.v, n.emit("concat", {n.x(5), a.v}, {{"axis", intImm(2)}}));
-  }
+  BEVEL_TRY(Expr past, appendToPast(a, *kHeads));
   GraphExpr presentKey = a.k, presentValue = a.v;
   for (GraphExpr* e : {&a.q, &a.k, &a.v}) {
     BEVEL_TRY(*e, n.castTo(*e, a.t));
@@ -281,7 +288,7 @@ std::vector<Conversion> attentionConversions() {
            23,
            attention,
            "",
-           {floats("Q", 3, 4), floats("K", 3, 4), floats("V", 3, 4), OpInput("attn_mask", some).rank(2, 4),
+           {floats("Q", 3, 4), floats("K", 3, 4), floats("V", 3, 4), OpInput("attn_mask", some).rank(1, 4),
             floats("past_key", 4, 4, some), floats("past_value", 4, 4, some),
             OpInput("nonpad_kv_seqlen", some).of(Elements::kInts).rank(1)}},
           {"RotaryEmbedding",

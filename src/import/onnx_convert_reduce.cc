@@ -37,9 +37,7 @@ Result<Domain> domainOf(Node& n) {
 Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Domain& d) {
   if (d.noop) return e;
   if (d.unknown.empty()) return reduceOver(n, op, e, d.axes, d.keep);
-  BEVEL_CHECK(checkAxes(n, d.unknown, int64_t(rankOf(e))));
-  BEVEL_TRY(GraphExpr wide,
-            n.emit(std::string(op) + "_at", {e, Node::shapeArg(d.unknown)}, {{"keepdims", intImm(1)}}));
+  BEVEL_TRY(GraphExpr wide, n.emit(std::string(op) + "_at", {e, Node::shapeArg(d.unknown)}));
   if (d.keep) return wide;
   BEVEL_TRY(Array<Expr> kept, keptDims(n, d.unknown, shapeOfExpr(e)));
   return reshapeTo(n, wide, kept);

@@ -155,7 +155,7 @@ Result<Values> squeezeAt(Node& n) {
 Result<Values> unsqueezeAt(Node& n) {
   BEVEL_TRY(Array<Expr> axes, n.ints(1));
   int64_t rank = int64_t(n.rank(0) + axes.size());
-  if (rank > kMaxRank) return n.invalid("too many axes");
+  if (rank > int64_t(kMaxRank)) return n.invalid("too many axes");
   BEVEL_CHECK(checkAxes(n, axes, rank));
   Array<Expr> fresh, before, shape;
   for (int64_t d = 0; d < rank; ++d) fresh.push_back(castTo(kInt64, isAmong(axes, d, rank)));
@@ -190,7 +190,7 @@ Result<Values> unsqueezeNode(Node& n) {
   if (unknownAxes(n)) return unsqueezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   if (!axes) return n.invalid("the axes are missing");
-  if (n.rank(0) + axes->size() > size_t(kMaxRank)) return n.invalid("too many axes");
+  if (n.rank(0) + axes->size() > kMaxRank) return n.invalid("too many axes");
   if (axes->empty()) return Values{n.in(0)};
   return n.one("expand_dims", {n.x(0)}, {{"axis", intList(*axes)}});
 }

@@ -7,7 +7,6 @@
 namespace bevel::onnx {
 
 using Ints = std::vector<int64_t>;
-constexpr int64_t kMaxRank = 64;
 
 inline Result<GraphExpr> reshapeTo(Node& n, const GraphExpr& e, const Array<Expr>& shape) {
   return n.emit("reshape", {e, Node::shapeArg(shape)});

@@ -11,7 +11,8 @@ namespace {
 enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny };
 
 Kind kindOf(const OpCall& call) {
-  const std::string& n = call.op.name;
+  std::string_view n = call.op.name;
+  if (n.ends_with("_at")) n.remove_suffix(3);
   return n == "sum"    ? Kind::kSum
          : n == "prod" ? Kind::kProd
          : n == "max"  ? Kind::kMax
@@ -39,14 +40,18 @@ Array<Expr> reducedShape(const Array<Expr>& shape, const Ints& axes, bool keep) 
   return out;
 }
 
-Result<Type> reduceInfer(const OpCall& call, InferContext&) {
-  BEVEL_TRY(Ints axes, reducedAxes(call));
+Status checkKind(const OpCall& call) {
   Kind k = kindOf(call);
   DType t = call.dtype(0);
-  bool logic = k == Kind::kAll || k == Kind::kAny;
-  bool order = k == Kind::kMax || k == Kind::kMin;
-  if (logic != t.isBool() && !(order && t.isBool())) return call.unsupported("is not defined on " + t.str());
-  return tensorOf(t, reducedShape(call.shape(0), axes, call.i("keepdims") != 0));
+  bool logic = k == Kind::kAll || k == Kind::kAny, order = k == Kind::kMax || k == Kind::kMin;
+  if (t.isBool() ? logic || order : !logic) return {};
+  return call.unsupported("is not defined on " + t.str());
+}
+
+Result<Type> reduceInfer(const OpCall& call, InferContext&) {
+  BEVEL_TRY(Ints axes, reducedAxes(call));
+  BEVEL_CHECK(checkKind(call));
+  return tensorOf(call.dtype(0), reducedShape(call.shape(0), axes, call.i("keepdims") != 0));
 }
 
 // Index of the source at a result position and reduction variables.
@@ -119,48 +124,24 @@ std::vector<Expr> reducedFlags(const OpCall& call) {
   return flags;
 }
 
-// Kept dimensions in order, when every value names another axis.
-Array<Expr> keptDims(const OpCall& call, const std::vector<Expr>& flags) {
-  size_t kept = call.rank(0) - std::min(call.values(1).size(), call.rank(0));
-  Array<Expr> shape;
-  for (size_t j = 0; j < kept; ++j) {
-    Expr extent = intImm(0), before = intImm(0);
-    for (size_t d = 0; d < flags.size(); ++d) {
-      Expr here = logicalAnd(logicalNot(flags[d]), eq(before, intImm(int64_t(j))));
-      extent = select(here, call.shape(0)[d], extent);
-      before = before + castTo(kInt64, logicalNot(flags[d]));
-    }
-    shape.push_back(extent);
-  }
-  return shape;
-}
-
 Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(checkKind(call));
+  int64_t rank = int64_t(call.rank(0));
+  for (const Expr& a : call.values(1))
+    BEVEL_CHECK(
+        context.require(logicalAnd(a >= intImm(-rank), a < intImm(rank)), call, "an axis is out of range"));
   std::vector<Expr> flags = reducedFlags(call);
   Array<Expr> shape;
-  if (call.i("keepdims") == 0)
-    shape = keptDims(call, flags);
-  else
-    for (size_t d = 0; d < flags.size(); ++d) shape.push_back(select(flags[d], intImm(1), call.shape(0)[d]));
-  Array<Expr> simple;
-  for (const Expr& e : shape) simple.push_back(context.analyzer.simplify(e));
-  return tensorOf(call.dtype(0), simple);
-}
-
-Kind kindAt(const OpCall& call) {
-  const std::string& n = call.op.name;
-  return n == "sum_at"    ? Kind::kSum
-         : n == "prod_at" ? Kind::kProd
-         : n == "max_at"  ? Kind::kMax
-         : n == "min_at"  ? Kind::kMin
-                          : Kind::kMean;
+  for (size_t d = 0; d < flags.size(); ++d)
+    shape.push_back(context.analyzer.simplify(select(flags[d], intImm(1), call.shape(0)[d])));
+  return tensorOf(call.dtype(0), shape);
 }
 
 // Every axis has a reduction of extent 1 or of the axis; the other index is then 0.
 Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   std::vector<Expr> flags = reducedFlags(call);
-  Kind k = kindAt(call);
+  Kind k = kindOf(call);
   DType acc = computeType(x.dtype());
   Array<Expr> wide;
   Expr n = intImm(1);
@@ -177,20 +158,8 @@ Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
     }
     return reduction(k, castTo(acc, x(index)), reduce);
   });
-  Array<Expr> shape = call.i("keepdims") ? wide : keptDims(call, flags);
-  return TeTensors{te::compute(shape, call.op.name + "_of", [&](const Array<Var>& i) {
-    Array<Expr> index = exprs(i);
-    if (!call.i("keepdims")) { // position among the kept axes
-      index = {};
-      Expr before = intImm(0);
-      for (size_t d = 0; d < flags.size(); ++d) {
-        Expr at = intImm(0);
-        for (size_t j = 0; j < i.size(); ++j) at = select(eq(before, intImm(int64_t(j))), i[j], at);
-        index.push_back(select(flags[d], intImm(0), at));
-        before = before + castTo(kInt64, logicalNot(flags[d]));
-      }
-    }
-    Expr e = total(index);
+  return TeTensors{te::compute(wide, call.op.name + "_of", [&](const Array<Var>& i) {
+    Expr e = total(exprs(i));
     return castTo(x.dtype(), k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e);
   })};
 }
@@ -306,13 +275,13 @@ void register_reduce(OpRegistry& r) {
            .tests = row.tests});
   for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
     r.add({.name = name,
-           .doc = "The reduction of that name over axes that are values of the run, each another axis. ONNX "
-                  "Reduce*-18 with computed axes.",
+           .doc =
+               "The reduction of that name over axes that are values of the run; they stay, with extent 1. "
+               "ONNX Reduce*-18 with computed axes.",
            .inputs = {"x", {"axes", InputKind::kShape}},
-           .attrs = {intAttr("keepdims", 0)},
            .infer = reduceAtInfer,
            .compute = reduceAtCompute,
-           .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0) keepdims=1"}});
+           .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0)", "int32[2,3] shape()"}});
   for (const char* name : {"argmax", "argmin"})
     r.add({.name = name,
            .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}",
