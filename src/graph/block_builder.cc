@@ -8,6 +8,7 @@
 #include "arith/analyzer.h"
 #include "graph/infer.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 
 #include <fmt/format.h>
 #include <unordered_set>
@@ -94,7 +95,6 @@ struct BlockBuilder::Impl {
     return make<const GraphVarNode>(freshVar(hint), type, frame().dataflow && !output);
   }
   void require(const Expr& condition);
-  Result<GraphExpr> normalizeParts(const GraphExpr& value, BlockBuilder& self);
   Result<Type> inferNow(const GraphExpr& value, InferContext& context) {
     return inferType(value, module.get(), context);
   }
@@ -198,32 +198,8 @@ bool BlockBuilder::inDataflow() const {
 }
 
 // Parts of a compound expression as leaves.
-Result<GraphExpr> BlockBuilder::Impl::normalizeParts(const GraphExpr& value, BlockBuilder& self) {
-  if (const auto* call = value.as<GraphCallNode>()) {
-    Array<GraphExpr> args;
-    for (const GraphExpr& a : call->args) {
-      BEVEL_TRY(GraphExpr leaf, self.normalize(a));
-      args.push_back(std::move(leaf));
-    }
-    if (args == call->args) return value;
-    auto copy = mutableCopy(cast<GraphCallNode>(value));
-    copy->args = std::move(args);
-    copy->type = nullptr;
-    return GraphExpr(copy);
-  }
-  if (const auto* tuple = value.as<TupleNode>()) {
-    Array<GraphExpr> items;
-    for (const GraphExpr& a : tuple->items) {
-      BEVEL_TRY(GraphExpr leaf, self.normalize(a));
-      items.push_back(std::move(leaf));
-    }
-    return items == tuple->items && value->type ? value : GraphExpr(make<const TupleNode>(items));
-  }
-  if (const auto* get = value.as<TupleGetNode>()) {
-    BEVEL_TRY(GraphExpr leaf, self.normalize(get->tuple));
-    return leaf == get->tuple && value->type ? value : GraphExpr(make<const TupleGetNode>(leaf, get->index));
-  }
-  return value;
+static Result<GraphExpr> normalizeParts(const GraphExpr& value, BlockBuilder& self) {
+  return mapOperands(value, [&](const GraphExpr& part) { return self.normalize(part); });
 }
 
 Result<GraphExpr> BlockBuilder::normalize(const GraphExpr& value) {
@@ -235,7 +211,7 @@ Result<GraphExpr> BlockBuilder::normalize(const GraphExpr& value) {
     return GraphExpr(v);
   }
   default:
-    return impl_->normalizeParts(value, *this);
+    return normalizeParts(value, *this);
   }
 }
 
@@ -261,7 +237,7 @@ bool dimsUnknown(const Type& type) {
 
 static Result<GraphVar> emitValue(BlockBuilder::Impl& impl, BlockBuilder& self, const GraphExpr& value,
                                   const std::string& hint, bool output) {
-  BEVEL_TRY(GraphExpr parts, impl.normalizeParts(value, self));
+  BEVEL_TRY(GraphExpr parts, normalizeParts(value, self));
   InferContext context(impl.scope().analyzer);
   BEVEL_TRY(Type type, impl.inferNow(parts, context));
   for (const Expr& condition : context.required) impl.require(condition);
@@ -288,7 +264,7 @@ Result<GraphVar> BlockBuilder::emitOutput(const GraphExpr& value, const std::str
 }
 
 Status BlockBuilder::emitBinding(const GraphVar& variable, const GraphExpr& value) {
-  BEVEL_TRY(GraphExpr parts, impl_->normalizeParts(value, *this));
+  BEVEL_TRY(GraphExpr parts, normalizeParts(value, *this));
   Type type = variable->type;
   if (!parts.is<GraphIfNode>()) {
     InferContext context(impl_->scope().analyzer);

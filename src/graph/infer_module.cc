@@ -10,6 +10,7 @@
 #include "arith/analyzer.h"
 #include "graph/infer.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 #include "ir/printer.h"
 
 #include <fmt/format.h>
@@ -183,56 +184,32 @@ private:
   }
 
   Result<GraphExpr> renamed(const GraphExpr& e) {
-    switch (e->kind) {
-    case Kind::kGraphVar: {
+    if (e.is<GraphVarNode>()) {
       auto it = variables_.find(cast<GraphVarNode>(e));
       return it == variables_.end() ? e : GraphExpr(it->second);
     }
-    case Kind::kGraphCall:
-      return call(cast<GraphCallNode>(e));
-    case Kind::kTuple: {
-      BEVEL_TRY(Array<GraphExpr> items, renamed(e.as<TupleNode>()->items));
-      return items == e.as<TupleNode>()->items ? e : GraphExpr(make<const TupleNode>(items));
-    }
-    case Kind::kTupleGet: {
-      const auto* get = e.as<TupleGetNode>();
-      BEVEL_TRY(GraphExpr tuple, renamed(get->tuple));
-      return tuple == get->tuple ? e : GraphExpr(make<const TupleGetNode>(tuple, get->index));
-    }
-    case Kind::kGraphIf:
-      return branches(cast<GraphIfNode>(e));
-    case Kind::kFunction: {
+    if (e.is<GraphIfNode>()) return branches(cast<GraphIfNode>(e));
+    if (e.is<FunctionNode>()) {
       FunctionTypes inside(*this);
       BEVEL_TRY(Function f, inside.function(cast<FunctionNode>(e), "inside another"));
       return GraphExpr(f);
     }
-    default:
-      return e;
-    }
+    BEVEL_TRY(GraphExpr out, mapOperands(e, [&](const GraphExpr& operand) { return renamed(operand); }));
+    return e.is<GraphCallNode>() ? call(cast<GraphCallNode>(e), cast<GraphCallNode>(out)) : out;
   }
 
-  Result<Array<GraphExpr>> renamed(const Array<GraphExpr>& list) {
-    Array<GraphExpr> out;
-    for (const GraphExpr& e : list) {
-      BEVEL_TRY(GraphExpr next, renamed(e));
-      out.push_back(std::move(next));
-    }
-    return out;
-  }
-
-  Result<GraphExpr> call(const GraphCall& c) {
-    BEVEL_TRY(Array<GraphExpr> args, renamed(c->args));
-    BEVEL_TRY(GraphExpr op, renamed(c->op));
-    BEVEL_CHECK(all_.needs(op, c));
-    for (const GraphExpr& a : args) BEVEL_CHECK(all_.needs(a, c));
+  // The call c with its operands renamed.
+  Result<GraphExpr> call(const GraphCall& c, const GraphCall& renamed) {
+    BEVEL_CHECK(all_.needs(renamed->op, c));
+    for (const GraphExpr& a : renamed->args) BEVEL_CHECK(all_.needs(a, c));
     // A variable that is a tuple of tensors: only its type tells it from a tensor.
-    const auto* tensors = args.size() > 1 && !c->typeArgs.empty() ? args[1].as<TupleNode>() : nullptr;
-    if (tensors && tensors->items.size() == 1 && tensors->items[0]->type.is<TupleTypeNode>())
-      args.set(1, tensors->items[0]);
-    if (args == c->args && op == c->op) return GraphExpr(c);
-    auto copy = mutableCopy(c);
-    copy->args = std::move(args);
-    copy->op = std::move(op);
+    const auto* tensors =
+        c->args.size() > 1 && !c->typeArgs.empty() ? renamed->args[1].as<TupleNode>() : nullptr;
+    bool spread = tensors && tensors->items.size() == 1 && tensors->items[0]->type.is<TupleTypeNode>();
+    if (renamed == c && !spread) return GraphExpr(c);
+    auto copy = mutableCopy(renamed);
+    copy->type = c->type;
+    if (spread) copy->args.set(1, tensors->items[0]);
     return GraphExpr(copy);
   }
 

@@ -3,12 +3,17 @@
 
 #include "arith/analyzer.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 
 namespace bevel {
 
 GraphExpr ExprMutator::fault(Error error) {
   faults_.push_back(std::move(error));
   return nullptr;
+}
+
+tl::unexpected<Error> ExprMutator::failure() const {
+  return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
 }
 
 void ExprMutator::replace(const GraphVar& from, GraphExpr to) {
@@ -20,59 +25,20 @@ GraphExpr ExprMutator::lookup(const GraphExpr& e) const {
   return e;
 }
 
-GraphExpr ExprMutator::visitVar(const GraphVar& v) {
+GraphExpr ExprMutator::replacement(const GraphVar& v) const {
   auto it = map_.find(v);
   return it == map_.end() ? GraphExpr(v) : it->second;
 }
 
 GraphExpr ExprMutator::visitExpr(const GraphExpr& e) {
-  switch (e->kind) {
-  case Kind::kGraphVar:
-    return visitVar(cast<GraphVarNode>(e));
-  case Kind::kGraphCall:
-    return visitCall(cast<GraphCallNode>(e));
-  case Kind::kGraphIf:
-    return visitIf(cast<GraphIfNode>(e));
-  case Kind::kTuple:
-    return visitTuple(cast<TupleNode>(e));
-  case Kind::kTupleGet:
-    return visitTupleGet(cast<TupleGetNode>(e));
-  default:
-    return visitLeaf(e);
-  }
-}
-
-GraphExpr ExprMutator::visitCall(const GraphCall& call) {
-  Array<GraphExpr> args;
-  for (const GraphExpr& a : call->args) {
-    GraphExpr arg = visitExpr(a);
-    if (!arg) return nullptr;
-    args.push_back(std::move(arg));
-  }
-  GraphExpr op = visitExpr(call->op);
-  if (!op) return nullptr;
-  if (args == call->args && op == call->op) return call;
-  auto copy = mutableCopy(call);
-  copy->args = std::move(args);
-  copy->op = std::move(op);
-  copy->type = nullptr;
-  return GraphExpr(copy);
-}
-
-GraphExpr ExprMutator::visitTuple(const Tuple& e) {
-  Array<GraphExpr> items;
-  for (const GraphExpr& a : e->items) {
-    GraphExpr item = visitExpr(a);
-    if (!item) return nullptr;
-    items.push_back(std::move(item));
-  }
-  return items == e->items ? e : Tuple(make<const TupleNode>(items));
-}
-
-GraphExpr ExprMutator::visitTupleGet(const TupleGet& e) {
-  GraphExpr tuple = visitExpr(e->tuple);
-  if (!tuple) return nullptr;
-  return tuple == e->tuple ? GraphExpr(e) : GraphExpr(make<const TupleGetNode>(tuple, e->index));
+  if (e.is<GraphVarNode>()) return replacement(cast<GraphVarNode>(e));
+  if (e.is<GraphIfNode>()) return visitIf(cast<GraphIfNode>(e));
+  auto mapped = mapOperands(e, [this](const GraphExpr& operand) -> Result<GraphExpr> {
+    GraphExpr made = visitExpr(operand);
+    if (!made) return failure();
+    return made;
+  });
+  return mapped ? *mapped : nullptr;
 }
 
 Status ExprMutator::visitBranch(const SeqExpr& branch, GraphExpr& result) {
@@ -99,8 +65,12 @@ Status ExprMutator::visitBinding(const VarBinding& binding) {
   Origin outer = builder.origin();
   if (binding->value->origin) builder.setOrigin(binding->value->origin);
   GraphExpr value = visitExpr(binding->value);
-  if (!value)
-    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  Status status = value ? emit(binding, value) : failure();
+  builder.setOrigin(std::move(outer));
+  return status;
+}
+
+Status ExprMutator::emit(const VarBinding& binding, const GraphExpr& value) {
   GraphVar v = binding->var;
   if (value != binding->value) {
     auto type = builder.infer(value);
@@ -111,15 +81,21 @@ Status ExprMutator::visitBinding(const VarBinding& binding) {
       replace(binding->var, v);
     }
   }
-  Status status = builder.emitBinding(v, value);
-  builder.setOrigin(std::move(outer));
-  return status;
+  return builder.emitBinding(v, value);
+}
+
+Status ExprMutator::bindOrReplace(const GraphVar& v, const GraphExpr& value) {
+  if (!value.is<GraphCallNode>()) {
+    const auto* leaf = value.as<GraphVarNode>();
+    if (v->dataflow || !leaf || !leaf->dataflow) replace(v, value);
+    if (v->dataflow) return {};
+  }
+  return builder.emitBinding(v, value);
 }
 
 Status ExprMutator::visitMatchCast(const MatchCast& binding) {
   GraphExpr value = visitExpr(binding->value);
-  if (!value)
-    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  if (!value) return failure();
   Origin outer = builder.origin();
   builder.setOrigin(binding->origin);
   Status status = builder.emitMatchCast(binding->var, value, binding->pattern);
@@ -139,8 +115,7 @@ Status ExprMutator::visitBlock(const BindingBlock& block) {
 Status ExprMutator::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
   for (const BindingBlock& block : seq->blocks) BEVEL_CHECK(visitBlock(block));
   result = visitExpr(seq->body);
-  if (!result)
-    return fail(faults_.empty() ? Error(ErrorCode::kInternal, "a value was lost") : faults_.front());
+  if (!result) return failure();
   return {};
 }
 

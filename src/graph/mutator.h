@@ -1,9 +1,10 @@
 // Rewriting graph functions: every binding is visited and emitted again through a BlockBuilder, so the result
 // is normalised and typed again.
 //
-//   struct ToFma : ExprMutator { … GraphExpr visitCall(const GraphCall& c) override {
-//     auto call = cast<GraphCallNode>(ExprMutator::visitCall(c));          // arguments rewritten
-//     auto mul = call->isOp("add") ? lookup(call->args[0]) : nullptr; … return opCall("ewise_fma", {…}); } };
+//   struct ToFma : ExprMutator { … GraphExpr visitExpr(const GraphExpr& e) override {
+//     GraphExpr value = ExprMutator::visitExpr(e);          // operands rewritten
+//     const auto* call = value.as<GraphCallNode>();
+//     auto mul = call && call->isOp("add") ? lookup(call->args[0]) : nullptr; … return opCall("ewise_fma", {…}); } };
 //   Result<Module> m = ToFma(module).mutateModule();
 #pragma once
 
@@ -26,33 +27,37 @@ public:
 protected:
   BlockBuilder builder;
 
-  /// Each returns the new value; calls inside it are bound by the builder. The default rewrites what lies
-  /// below.
+  /// The new value of any expression; null after fault(). By default a variable gives way to its replacement, the
+  /// branches of an If are emitted, and the operands of everything else are visited.
   virtual GraphExpr visitExpr(const GraphExpr& e);
-  virtual GraphExpr visitVar(const GraphVar& v); // the variable's replacement
-  virtual GraphExpr visitCall(const GraphCall& call);
-  virtual GraphExpr visitIf(const GraphIf& e);
   /// One branch of an If, inside its scope; what an override notes of its bindings must end with it.
   virtual Status visitBranch(const SeqExpr& branch, GraphExpr& result);
-  virtual GraphExpr visitTuple(const Tuple& e);
-  virtual GraphExpr visitTupleGet(const TupleGet& e);
-  virtual GraphExpr visitLeaf(const GraphExpr& e) { return e; }
-  /// Emits one binding; override to drop or to replace bindings.
+  /// Visits the value and emits the binding.
   virtual Status visitBinding(const VarBinding& binding);
+  /// The binding with its value as visited; override to drop or to replace bindings.
+  virtual Status emit(const VarBinding& binding, const GraphExpr& value);
   virtual Status visitMatchCast(const MatchCast& binding);
   virtual Status visitBlock(const BindingBlock& block);
+  /// The blocks and the result of a function, branch or loop.
+  virtual Status visitSeqBody(const SeqExpr& seq, GraphExpr& result);
 
   /// Uses of `from` become `to` from now on.
   void replace(const GraphVar& from, GraphExpr to);
+  /// What stands for the variable now.
+  GraphExpr replacement(const GraphVar& v) const;
+  /// Binds the variable. Where the value is a leaf, uses read the leaf itself, and only a variable that is visible
+  /// outside of its block stays bound; what leaves the block never becomes a variable that does not.
+  Status bindOrReplace(const GraphVar& v, const GraphExpr& value);
   /// What a rewritten variable is bound to (null for parameters), the way to match chains of calls.
   GraphExpr lookup(const GraphExpr& e) const;
   /// Notes a failure; mutateFunction gives the first one.
   GraphExpr fault(Error error);
-
-  /// The blocks and the result of a function, branch or loop.
-  virtual Status visitSeqBody(const SeqExpr& seq, GraphExpr& result);
+  /// The failure that was noted.
+  tl::unexpected<Error> failure() const;
 
 private:
+  GraphExpr visitIf(const GraphIf& e);
+
   std::unordered_map<GraphVar, GraphExpr, RefHash> map_;
   std::vector<Error> faults_;
 };

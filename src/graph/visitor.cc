@@ -1,96 +1,43 @@
 // Walks graph functions in program order.
 #include "graph/visitor.h"
 
+#include "ir/build.h"
+#include "ir/structural.h"
+
 namespace bevel {
 
-void ExprVisitor::visitFunction(const Function& f) {
-  for (const GraphVar& p : f->params) visitVar(p);
-  visitSeq(f->body);
+void forEachValue(const NodeRef& root, FunctionRef<void(const NodeRef& node, const NodeRef& parent)> f) {
+  forEachChild(root, [&](const NodeRef& child, Role role) {
+    bool holdsValues = child.is<GraphExprNode>() || child.is<BindingBlockNode>() ||
+                       child.is<VarBindingNode>() || child.is<MatchCastNode>();
+    if (role != Role::kUse || !holdsValues) return;
+    f(child, root);
+    forEachValue(child, f);
+  });
 }
-
-void ExprVisitor::visitSeq(const SeqExpr& e) {
-  for (const BindingBlock& block : e->blocks) visitBlock(block);
-  visitExpr(e->body);
-}
-
-void ExprVisitor::visitBlock(const BindingBlock& block) {
-  for (const NodeRef& b : block->bindings)
-    if (b.is<VarBindingNode>())
-      visitBinding(cast<VarBindingNode>(b));
-    else
-      visitMatchCast(cast<MatchCastNode>(b));
-}
-
-void ExprVisitor::visitBinding(const VarBinding& binding) {
-  visitExpr(binding->value);
-}
-void ExprVisitor::visitMatchCast(const MatchCast& binding) {
-  visitExpr(binding->value);
-}
-
-void ExprVisitor::visitExpr(const GraphExpr& e) {
-  switch (e->kind) {
-  case Kind::kGraphVar:
-    return visitVar(cast<GraphVarNode>(e));
-  case Kind::kGraphCall:
-    return visitCall(cast<GraphCallNode>(e));
-  case Kind::kGraphIf:
-    return visitIf(cast<GraphIfNode>(e));
-  case Kind::kTuple:
-    return visitTuple(cast<TupleNode>(e));
-  case Kind::kTupleGet:
-    return visitTupleGet(cast<TupleGetNode>(e));
-  case Kind::kSeqExpr:
-    return visitSeq(cast<SeqExprNode>(e));
-  case Kind::kFunction:
-    return visitFunction(cast<FunctionNode>(e));
-  default:
-    return visitLeaf(e);
-  }
-}
-
-void ExprVisitor::visitCall(const GraphCall& call) {
-  visitExpr(call->op);
-  for (const GraphExpr& a : call->args) visitExpr(a);
-}
-
-void ExprVisitor::visitIf(const GraphIf& e) {
-  visitExpr(e->condition);
-  visitSeq(e->thenBranch);
-  visitSeq(e->elseBranch);
-}
-
-void ExprVisitor::visitTuple(const Tuple& e) {
-  for (const GraphExpr& item : e->items) visitExpr(item);
-}
-
-void ExprVisitor::visitTupleGet(const TupleGet& e) {
-  visitExpr(e->tuple);
-}
-
-namespace {
-
-struct CallVisitor : ExprVisitor {
-  FunctionRef<void(const GraphCall&, const GraphVar&)> f;
-  GraphVar current;
-  explicit CallVisitor(FunctionRef<void(const GraphCall&, const GraphVar&)> g) : f(g) {}
-  void visitBinding(const VarBinding& binding) override {
-    current = binding->var;
-    ExprVisitor::visitBinding(binding);
-    current = nullptr;
-  }
-  void visitCall(const GraphCall& call) override {
-    f(call, current);
-    current = nullptr;
-    ExprVisitor::visitCall(call);
-  }
-};
-
-} // namespace
 
 void forEachCall(const Function& function, FunctionRef<void(const GraphCall&, const GraphVar&)> f) {
-  CallVisitor visitor(f);
-  visitor.visitFunction(function);
+  forEachValue(function, [&](const NodeRef& node, const NodeRef& parent) {
+    const auto* binding = parent.as<VarBindingNode>();
+    if (node.is<GraphCallNode>()) f(cast<GraphCallNode>(node), binding ? binding->var : GraphVar());
+  });
+}
+
+Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphExpr>(const GraphExpr&)> f) {
+  if (value.is<GraphIfNode>() || value.is<SeqExprNode>() || value.is<FunctionNode>()) return value;
+  std::optional<Error> error;
+  NodeRef mapped = mapChildren(value, [&](const NodeRef& child) -> NodeRef {
+    if (error || !child.is<GraphExprNode>()) return child;
+    Result<GraphExpr> made = f(cast<GraphExprNode>(child));
+    if (made) return *made;
+    error = std::move(made.error());
+    return child;
+  });
+  if (error) return fail(std::move(*error));
+  if (mapped == value || !mapped.is<GraphCallNode>()) return cast<GraphExprNode>(mapped);
+  auto call = mutableCopy(cast<GraphCallNode>(mapped));
+  call->type = nullptr;
+  return GraphExpr(call);
 }
 
 } // namespace bevel

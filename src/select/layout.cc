@@ -132,9 +132,10 @@ GraphExpr Chooser::rearrange(const Form& from, const Order& to, const std::strin
   return bind(opCall("permute_dims", {from.value}, dict({{"axes", intList(axes)}})), hint);
 }
 
-GraphExpr Chooser::visitVar(const GraphVar& v) {
-  auto it = states_.find(v);
-  if (it == states_.end()) return ExprMutator::visitVar(v);
+GraphExpr Chooser::visitExpr(const GraphExpr& e) {
+  const auto* v = e.as<GraphVarNode>();
+  auto it = v ? states_.find(GraphVar(v)) : states_.end();
+  if (it == states_.end()) return ExprMutator::visitExpr(e);
   State& s = it->second;
   if (!s.logical)
     s.logical = rearrange(s.forms[0], identityOrder(s.forms[0].order.size()), v->name + "_first");
@@ -149,7 +150,7 @@ GraphExpr Chooser::formOf(const GraphExpr& e, const Order& order) {
   State& s = states_[GraphVar(v)];
   for (const Form& f : s.forms)
     if (f.order == order) return f.value;
-  if (s.forms.empty()) s.logical = ExprMutator::visitVar(GraphVar(v));
+  if (s.forms.empty()) s.logical = replacement(GraphVar(v));
   Form from = s.forms.empty() || s.logical ? Form{s.logical, identityOrder(order.size())} : s.forms[0];
   GraphExpr made = rearrange(from, order, v->name + "_last");
   if (made) s.forms.push_back({made, order});
@@ -211,13 +212,7 @@ bool Chooser::agrees(const Form& made, const Type& type, const Type& logical) {
 
 Status Chooser::bindResult(const GraphVar& v, Form made) {
   bool logical = isIdentity(made.order), call = made.value.is<GraphCallNode>();
-  if (logical && call) return builder.emitBinding(v, made.value);
-  if (logical) {
-    const auto* value =
-        made.value.as<GraphVarNode>(); // what leaves the block must not become one that does not
-    if (v->dataflow || !value || !value->dataflow) replace(v, made.value);
-    return v->dataflow ? Status() : builder.emitBinding(v, made.value);
-  }
+  if (logical) return bindOrReplace(v, made.value);
   if (call) {
     BEVEL_TRY(Type type, builder.infer(made.value));
     GraphVar moved = make<const GraphVarNode>(v->dataflow ? v->name : builder.freshVarName(v->name + "_last"),

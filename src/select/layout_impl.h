@@ -34,7 +34,7 @@ public:
   int64_t converted = 0; // convolutions and poolings
 
 protected:
-  GraphExpr visitVar(const GraphVar& v) override;
+  GraphExpr visitExpr(const GraphExpr& e) override;
   Status visitSeqBody(const SeqExpr& seq, GraphExpr& result) override;
   Status visitBinding(const VarBinding& b) override;
   Status visitBlock(const BindingBlock& block) override;

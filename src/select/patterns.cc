@@ -6,19 +6,6 @@
 namespace bevel {
 namespace {
 
-struct Collector : ExprVisitor {
-  std::unordered_map<GraphVar, GraphExpr, RefHash>& values;
-  std::unordered_map<GraphVar, int, RefHash>& uses;
-  Collector(std::unordered_map<GraphVar, GraphExpr, RefHash>& v,
-            std::unordered_map<GraphVar, int, RefHash>& u)
-      : values(v), uses(u) {}
-  void visitBinding(const VarBinding& b) override {
-    values[b->var] = b->value;
-    ExprVisitor::visitBinding(b);
-  }
-  void visitVar(const GraphVar& v) override { ++uses[v]; }
-};
-
 bool commutative(const std::string& op) {
   return op == "add" || op == "multiply" || op == "maximum" || op == "minimum";
 }
@@ -97,8 +84,10 @@ Pattern made(PatternNode n) {
 } // namespace
 
 Bindings::Bindings(const Function& f) {
-  Collector c(values_, uses_);
-  c.visitSeq(f->body);
+  forEachValue(f->body, [&](const NodeRef& n, const NodeRef&) {
+    if (const auto* b = n.as<VarBindingNode>()) values_[b->var] = b->value;
+    if (const auto* v = n.as<GraphVarNode>()) ++uses_[GraphVar(v)];
+  });
 }
 
 GraphExpr Bindings::value(const GraphExpr& e) const {

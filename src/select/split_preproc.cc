@@ -145,9 +145,9 @@ public:
       : ExprMutator(std::move(module)), splits_(splits) {}
 
 protected:
-  GraphExpr visitCall(const GraphCall& original) override {
-    GraphExpr rewritten = ExprMutator::visitCall(original);
-    const auto* call = rewritten.as<GraphCallNode>();
+  GraphExpr visitExpr(const GraphExpr& original) override {
+    GraphExpr rewritten = ExprMutator::visitExpr(original);
+    const auto* call = rewritten ? rewritten.as<GraphCallNode>() : nullptr;
     const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
     auto it = g ? splits_.find(g->name) : splits_.end();
     if (it == splits_.end()) return rewritten;

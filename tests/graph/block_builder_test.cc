@@ -161,13 +161,13 @@ TEST_F(Building, BranchesLoseWhatDiffers) {
 // multiply + add becomes one user-declared operator.
 struct ToFma : ExprMutator {
   using ExprMutator::ExprMutator;
-  GraphExpr visitCall(const GraphCall& c) override {
-    GraphExpr visited = ExprMutator::visitCall(c);
-    auto call = cast<GraphCallNode>(visited);
-    if (!call->isOp("t.add")) return call;
+  GraphExpr visitExpr(const GraphExpr& e) override {
+    GraphExpr value = ExprMutator::visitExpr(e);
+    const auto* call = value.as<GraphCallNode>();
+    if (!call || !call->isOp("t.add")) return value;
     GraphExpr bound = lookup(call->args[0]);
     const auto* mul = bound.as<GraphCallNode>();
-    if (!mul || !mul->isOp("t.mul")) return call;
+    if (!mul || !mul->isOp("t.mul")) return value;
     return opCall("t.fma", {mul->args[0], mul->args[1], call->args[1]});
   }
 };

@@ -16,8 +16,8 @@ public:
   bool changed = false;
 
 protected:
-  GraphExpr visitCall(const GraphCall& original) override {
-    GraphExpr rewritten = ExprMutator::visitCall(original);
+  GraphExpr visitExpr(const GraphExpr& original) override {
+    GraphExpr rewritten = ExprMutator::visitExpr(original);
     if (!rewritten) return nullptr;
     const auto* call = rewritten.as<GraphCallNode>();
     const Op* op = call && call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr;

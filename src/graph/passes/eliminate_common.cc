@@ -68,19 +68,16 @@ public:
   using ExprMutator::ExprMutator;
 
 protected:
-  Status visitBinding(const VarBinding& b) override {
-    if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
-    GraphExpr value = visitExpr(b->value);
-    if (!value) return ExprMutator::visitBinding(b);
+  Status emit(const VarBinding& b, const GraphExpr& value) override {
     if (takesOver(b->var, value)) return {};
-    if (!isPureCall(value)) return ExprMutator::visitBinding(b);
+    if (!isPureCall(value)) return ExprMutator::emit(b, value);
     auto [it, fresh] = seen_.emplace(value, b->var);
-    if (!fresh && takesOver(b->var, visitVar(it->second))) return {};
-    return ExprMutator::visitBinding(b);
+    if (!fresh && takesOver(b->var, replacement(it->second))) return {};
+    return ExprMutator::emit(b, value);
   }
   // An item of a tuple whose items are known is that item, unless only the tuple is visible here.
-  GraphExpr visitTupleGet(const TupleGet& e) override {
-    GraphExpr value = ExprMutator::visitTupleGet(e);
+  GraphExpr visitExpr(const GraphExpr& e) override {
+    GraphExpr value = ExprMutator::visitExpr(e);
     const auto* get = value ? value.as<TupleGetNode>() : nullptr;
     GraphExpr made = get ? lookup(get->tuple) : nullptr;
     const auto* tuple = made ? made.as<TupleNode>() : nullptr;

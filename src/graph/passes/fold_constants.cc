@@ -46,21 +46,26 @@ int64_t bytesOf(DType dtype, const std::vector<int64_t>& shape) {
   return dtype.bytesFor(elementCount(shape).value_or(0));
 }
 
-class Collector : public ExprVisitor {
+class Collector {
 public:
   Collector(const Module& module, bool canCompile) : module_(module), canCompile_(canCompile) {}
   std::vector<Work> work;
   std::unordered_map<GraphVar, size_t, RefHash> byVar;
 
-  void visitBinding(const VarBinding& b) override {
-    ExprVisitor::visitBinding(b);
+  void visit(const Function& f) {
+    forEachValue(f, [&](const NodeRef& n, const NodeRef&) {
+      if (n.is<VarBindingNode>()) visitBinding(cast<VarBindingNode>(n));
+    });
+  }
+
+private:
+  void visitBinding(const VarBinding& b) {
     if (b->value.is<GraphCallNode>())
       plan(cast<GraphCallNode>(b->value), b->var);
     else if (auto sources = resolve(b->value))
       known_[b->var] = std::move(*sources);
   }
 
-private:
   std::optional<std::vector<Source>> resolve(const GraphExpr& e) const {
     if (const auto* c = e.as<ConstantNode>()) return std::vector<Source>{{c->value, c->name}};
     if (e.is<GraphVarNode>()) {
@@ -135,24 +140,18 @@ public:
   Folder(const Module& module, const Collector& found) : ExprMutator(module), found_(found) {}
 
 protected:
-  Status visitBinding(const VarBinding& b) override {
-    if (b->value.is<GraphIfNode>()) return ExprMutator::visitBinding(b); // branches are visited once
-    GraphExpr folded = fold(b);
-    if (!folded) return ExprMutator::visitBinding(b);
-    replace(b->var, folded);
-    return b->var->dataflow ? Status()
-                            : builder.emitBinding(b->var, folded); // outputs stay visible by their name
+  Status emit(const VarBinding& b, const GraphExpr& value) override {
+    GraphExpr folded = fold(b, value);
+    return folded ? bindOrReplace(b->var, folded) : ExprMutator::emit(b, value);
   }
 
 private:
-  GraphExpr fold(const VarBinding& b) {
+  GraphExpr fold(const VarBinding& b, const GraphExpr& value) {
     if (auto it = found_.byVar.find(b->var); it != found_.byVar.end()) {
       const Work& w = found_.work[it->second];
       if (!w.results) return nullptr;
       return constantsOf(*w.results, w.isTuple, w.inputs.size() == 1 ? w.inputs[0].name : "");
     }
-    if (!b->value.is<TupleGetNode>()) return nullptr;
-    GraphExpr value = visitExpr(b->value);
     const auto* get = value.as<TupleGetNode>();
     const auto* tuple = get ? get->tuple.as<TupleNode>() : nullptr;
     return tuple && size_t(get->index) < tuple->items.size() ? tuple->items[size_t(get->index)] : nullptr;
@@ -203,7 +202,7 @@ void runAll(std::vector<Work>& work, const std::vector<RunProgram>& programs, in
 Result<Module> foldConstants(const Module& module, const CompilePrograms& compile, int threads) {
   Collector found(module, compile != nullptr);
   for (const GraphExpr& f : module->functions)
-    if (f.is<FunctionNode>()) found.visitFunction(cast<FunctionNode>(f));
+    if (f.is<FunctionNode>()) found.visit(cast<FunctionNode>(f));
   BEVEL_TRY(std::vector<RunProgram> programs, compileLarge(found.work, compile));
   runAll(found.work, programs, threads);
   return Folder(module, found).mutateModule();

@@ -12,8 +12,8 @@ public:
   using ExprMutator::ExprMutator;
 
 protected:
-  GraphExpr visitCall(const GraphCall& original) override {
-    GraphExpr rewritten = ExprMutator::visitCall(original);
+  GraphExpr visitExpr(const GraphExpr& original) override {
+    GraphExpr rewritten = ExprMutator::visitExpr(original);
     if (!rewritten) return nullptr;
     const auto* call = rewritten.as<GraphCallNode>();
     const Op* op = call && call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr;
