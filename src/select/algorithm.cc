@@ -8,10 +8,9 @@
 //       lv1 = R.reshape(lv, (n, 2, 2, o, h, w))
 //       lv2 = R.permute_dims(lv1, axes=[0, 3, 4, 1, 5, 2])
 //       y = R.reshape(lv2, (n, o, 2*h, 2*w))
-#include "graph/mutator.h"
-#include "graph/passes/passes.h"
+#include "graph/op.h"
+#include "graph/rewrite.h"
 #include "select/passes.h"
-#include "select/patterns.h"
 
 namespace bevel {
 namespace {
@@ -39,64 +38,41 @@ GraphExpr pixelWeight(const ConstantNode& w) {
   return make<const ConstantNode>(out, w.name);
 }
 
-class Chooser : public ExprMutator {
-public:
-  using ExprMutator::ExprMutator;
-
-protected:
-  Status visitBinding(const VarBinding& b) override {
-    const auto* call = b->value.as<GraphCallNode>();
-    GraphExpr better =
-        call && call->opName().starts_with("nn.conv_transpose") ? pixels(*call, b->var) : nullptr;
-    if (!better) return ExprMutator::visitBinding(b);
-    Origin outer = builder.origin();
-    if (b->value->origin) builder.setOrigin(b->value->origin);
-    Status status = builder.emitBinding(b->var, better);
-    builder.setOrigin(std::move(outer));
-    return status;
+// Nothing where windows overlap, or the call has padding or groups.
+GraphExpr pixels(const GraphCallNode& c, const ConstantNode& w) {
+  const auto *x = knownTensor(c.args[0]), *y = c.type.as<TensorTypeNode>();
+  if (!x || w.value->size() == 0 || !w.value->dtype.isFloat()) return nullptr;
+  size_t n = x->shape.size() - 2;
+  Ints kernel(w.value->shape.begin() + 2, w.value->shape.end());
+  bool apart = attrInts(c.attrs, "strides") == kernel && allEqual(attrInts(c.attrs, "dilation"), 1) &&
+               allEqual(attrInts(c.attrs, "padding"), 0) &&
+               allEqual(attrInts(c.attrs, "output_padding"), 0) && attrInt(c.attrs, "groups", 1) == 1 &&
+               attrStr(c.attrs, "data_layout", "NCHW") == "NCHW";
+  if (!apart || allEqual(kernel, 1)) return nullptr;
+  Array<Expr> split = {x->shape[0]};
+  Ints axes = {0, int64_t(n) + 1};
+  for (size_t d = 0; d < n; ++d) {
+    split.push_back(intImm(kernel[d]));
+    axes.push_back(int64_t(n + 2 + d));
+    axes.push_back(int64_t(1 + d));
   }
-
-private:
-  GraphExpr pixels(const GraphCallNode& c, const GraphVar& v) {
-    const auto* w = c.args.size() == 2 ? c.args[1].as<ConstantNode>() : nullptr;
-    const auto *x = c.args[0]->type.as<TensorTypeNode>(), *y = v->type.as<TensorTypeNode>();
-    if (!w || !x || !y || !x->known || !y->known || w->value->size() == 0 || !w->value->dtype.isFloat())
-      return nullptr;
-    size_t n = x->shape.size() - 2;
-    Ints kernel(w->value->shape.begin() + 2, w->value->shape.end());
-    bool apart = attrInts(c.attrs, "strides") == kernel && allEqual(attrInts(c.attrs, "dilation"), 1) &&
-                 allEqual(attrInts(c.attrs, "padding"), 0) &&
-                 allEqual(attrInts(c.attrs, "output_padding"), 0) && attrInt(c.attrs, "groups", 1) == 1 &&
-                 attrStr(c.attrs, "data_layout", "NCHW") == "NCHW";
-    GraphExpr input = visitExpr(c.args[0]);
-    if (!apart || allEqual(kernel, 1) || !input) return nullptr;
-    Array<Expr> split = {x->shape[0]};
-    Ints axes = {0, int64_t(n) + 1};
-    for (size_t d = 0; d < n; ++d) {
-      split.push_back(intImm(kernel[d]));
-      axes.push_back(int64_t(n + 2 + d));
-      axes.push_back(int64_t(1 + d));
-    }
-    split.push_back(intImm(w->value->shape[1]));
-    for (size_t d = 0; d < n; ++d) split.push_back(x->shape[d + 2]);
-    std::string conv = "nn.conv" + std::to_string(n) + "d";
-    GraphExpr product = opCall(conv, {input, pixelWeight(*w)});
-    GraphExpr parts = opCall("reshape", {product, make<const ShapeExprNode>(split)});
-    GraphExpr moved = opCall("permute_dims", {parts}, dict({{"axes", intList(axes)}}));
-    return opCall("reshape", {moved, make<const ShapeExprNode>(y->shape)});
-  }
-};
+  split.push_back(intImm(w.value->shape[1]));
+  for (size_t d = 0; d < n; ++d) split.push_back(x->shape[d + 2]);
+  GraphExpr product = opCall("nn.conv" + std::to_string(n) + "d", {c.args[0], pixelWeight(w)});
+  GraphExpr parts = opCall("reshape", {product, make<const ShapeExprNode>(split)});
+  GraphExpr moved = opCall("permute_dims", {parts}, dict({{"axes", intList(axes)}}));
+  return opCall("reshape", {moved, make<const ShapeExprNode>(y->shape)});
+}
 
 } // namespace
 
 Result<Module> chooseAlgorithm(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i) {
-    if (!module->functions[i].is<FunctionNode>()) continue;
-    BEVEL_TRY(Function f, Chooser(out).mutateFunction(cast<FunctionNode>(module->functions[i])));
-    out = withFunction(out, module->names[i]->name, f);
-  }
-  return removeDead(out);
+  Pattern weight = constantTensor();
+  Pattern conv =
+      callAny({"nn.conv_transpose1d", "nn.conv_transpose2d", "nn.conv_transpose3d"}, {anything(), weight});
+  Rules rules = {{"pixel products", conv,
+                  [=](const Match& m) { return pixels(m.root(), *m[weight].as<ConstantNode>()); }}};
+  return rewriteGraph(module, withAddedRules("choose_algorithm", std::move(rules)));
 }
 
 } // namespace bevel

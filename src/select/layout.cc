@@ -18,7 +18,6 @@
 #include "graph/visitor.h"
 #include "ops/common.h"
 #include "select/passes.h"
-#include "select/patterns.h"
 
 #include <cstring>
 
@@ -47,11 +46,6 @@ int64_t positionOf(const Order& order, int64_t axis) {
   for (size_t k = 0; k < order.size(); ++k)
     if (order[k] == axis) return int64_t(k);
   return -1;
-}
-
-const TensorTypeNode* knownTensor(const GraphExpr& e) {
-  const auto* t = e && e->type ? e->type.as<TensorTypeNode>() : nullptr;
-  return t && t->known && !t->dtype.isVoid() ? t : nullptr;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include "arith/analyzer.h"
 #include "graph/mutator.h"
+#include "graph/pattern.h"
 #include "graph/shape_util.h"
 
 #include <unordered_map>
@@ -69,8 +70,6 @@ private:
   std::unordered_map<GraphVar, State, RefHash> states_;
 };
 
-/// The known tensor type of an expression, or null.
-const TensorTypeNode* knownTensor(const GraphExpr& e);
 /// Of a convolution that starts a region: fewer output channels do not fill vectors.
 constexpr int64_t kFewestOutputs = 8;
 /// Output channels of a convolution in the logical layout; nothing for other calls, and where they are

@@ -1,8 +1,6 @@
 // How each operator bears another order of axes (see layout.cc).
 #include "select/layout_impl.h"
 
-#include "select/patterns.h"
-
 #include <algorithm>
 
 namespace bevel::layout {

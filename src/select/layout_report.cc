@@ -16,7 +16,7 @@ std::string nodesOf(const GraphCallNode& c) {
 
 // The last dimension of the result: the channels of a call that is channels last.
 std::optional<int64_t> lastDim(const GraphCallNode& c) {
-  const auto* t = layout::knownTensor(GraphCall(&c));
+  const auto* t = knownTensor(GraphCall(&c));
   return t && !t->shape.empty() ? asConst(t->shape.back()) : std::nullopt;
 }
 

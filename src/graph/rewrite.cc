@@ -1,0 +1,256 @@
+#include "graph/rewrite.h"
+
+#include "graph/mutator.h"
+#include "graph/passes/passes.h"
+#include "graph/shape_util.h"
+#include "graph/visitor.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <mutex>
+
+namespace bevel {
+namespace {
+
+constexpr int kMostRounds = 16;     // over a function
+constexpr int kMostSteps = 1 << 10; // at one binding: only rules without end take so many
+
+using RulesByOp = std::unordered_map<std::string, std::vector<const Rule*>>;
+
+void index(const Rule& rule, const Pattern& root, RulesByOp& out) {
+  BEVEL_ASSERT(!root->ops.empty() || !root->parts.empty(), "a rule begins at a call");
+  for (const std::string& op : root->ops)
+    if (auto& of = out[op]; of.empty() || of.back() != &rule) of.push_back(&rule);
+  if (root->ops.empty())
+    for (const Pattern& part : root->parts) index(rule, part, out);
+}
+
+bool isKnown(const Type& type) {
+  if (const auto* t = type.as<TensorTypeNode>()) return t->known && !t->dtype.isVoid();
+  const auto* tuple = type.as<TupleTypeNode>();
+  return tuple && std::all_of(tuple->fields_.begin(), tuple->fields_.end(), isKnown);
+}
+
+bool isPure(const GraphExpr& e) {
+  const auto* call = e.as<GraphCallNode>();
+  const Op* op = call ? findOp(call->opName()) : nullptr;
+  return op && op->pure;
+}
+
+class RuleMutator : public ExprMutator, Values {
+public:
+  RuleMutator(const Module& module, const RulesByOp& rules, const Function& f)
+      : ExprMutator(module), rules_(rules) {
+    forEachValue(f, [&](const NodeRef& n, const NodeRef&) {
+      if (n.is<GraphVarNode>()) ++uses_[cast<GraphVarNode>(n)];
+    });
+  }
+  bool changed = false;
+
+protected:
+  Status visitBlock(const BindingBlock& block) override {
+    size_t outer = std::exchange(block_, ++blocks_);
+    Status status = ExprMutator::visitBlock(block);
+    block_ = outer;
+    return status;
+  }
+
+  Status visitMatchCast(const MatchCast& b) override {
+    home_[b->var] = block_;
+    return ExprMutator::visitMatchCast(b);
+  }
+
+  Status emit(const VarBinding& b, const GraphExpr& value) override {
+    steps_ = 0;
+    bound_.clear();
+    home_[b->var] = block_;
+    bool looks = value.is<GraphCallNode>() && isKnown(b->var->type);
+    GraphExpr better = looks ? settled(value, b->var->type) : value;
+    if (!better) return failure();
+    BEVEL_CHECK(better == value ? ExprMutator::emit(b, value) : bindOrReplace(b->var, better));
+    GraphExpr now = replacement(b->var);
+    if (now == b->var || !now.is<GraphVarNode>()) return {};
+    GraphVar other = cast<GraphVarNode>(now); // reads what comes in its place
+    home_.emplace(other, block_);
+    uses_[other] += uses_[b->var] - (now == better && b->var->dataflow ? 1 : 0);
+    return {};
+  }
+
+private:
+  GraphExpr valueOf(const GraphExpr& e) const override {
+    GraphExpr at = e;
+    while (at.is<GraphVarNode>()) {
+      GraphExpr value = lookup(at);
+      if (!value) break;
+      at = value;
+    }
+    return at;
+  }
+  int uses(const GraphVar& v) const override {
+    auto it = uses_.find(v);
+    return it == uses_.end() ? 0 : it->second;
+  }
+
+  // What the rules make of a value whose operands are leaves; nested calls of replacements are bound before it.
+  GraphExpr settled(GraphExpr value, const Type& type) {
+    while (value.is<GraphCallNode>()) {
+      const Rule* rule = nullptr;
+      GraphExpr better = firstReplacement(value, type, rule);
+      if (!better) return value;
+      if (++steps_ > kMostSteps)
+        return fault(Error(ErrorCode::kInternal,
+                           fmt::format("rule '{}' is applied to its own results without end", rule->name)));
+      changed = true;
+      GraphExpr flat = flattened(better);
+      if (!flat) return nullptr;
+      countUses(flat, 1);
+      dropUses(value);
+      value = flat;
+    }
+    return value;
+  }
+
+  GraphExpr firstReplacement(const GraphExpr& value, const Type& type, const Rule*& found) {
+    auto it = rules_.find(value.as<GraphCallNode>()->opName());
+    if (it == rules_.end()) return nullptr;
+    GraphExpr root = typed(value);
+    if (!root) return nullptr;
+    for (const Rule* rule : it->second) {
+      auto m = match(rule->pattern, root, *this);
+      GraphExpr made = m ? typed(rule->replacement(*m)) : nullptr;
+      if (!made || made == root || !sameType(made->type, type, builder.analyzer()) || !isVisible(made))
+        continue;
+      found = rule;
+      return made;
+    }
+    return nullptr;
+  }
+
+  // The expression with the types of all its calls; null where there is none.
+  GraphExpr typed(const GraphExpr& e) {
+    if (!e || !e.is<GraphCallNode>() || e->type) return e;
+    auto parts = mapOperands(e, [&](const GraphExpr& operand) -> Result<GraphExpr> {
+      GraphExpr out = typed(operand);
+      if (!out) return fail(ErrorCode::kInvalid, "no type");
+      return out;
+    });
+    auto type = parts ? builder.infer(*parts) : Result<Type>(nullptr);
+    if (!type || !*type) return nullptr;
+    auto copy = mutableCopy(cast<GraphCallNode>(*parts));
+    copy->type = *type;
+    return GraphExpr(copy);
+  }
+
+  // A variable of a dataflow block is seen in its block only.
+  bool isVisible(const GraphExpr& e) const {
+    if (e.is<GraphVarNode>()) {
+      auto v = cast<GraphVarNode>(e);
+      auto it = home_.find(v);
+      return !v->dataflow || (it != home_.end() && it->second == block_);
+    }
+    bool all = true;
+    forEachValue(e, [&](const NodeRef& n, const NodeRef&) {
+      if (n.is<GraphVarNode>()) all &= isVisible(cast<GraphVarNode>(n));
+    });
+    return all;
+  }
+
+  GraphExpr flattened(const GraphExpr& e) {
+    auto flat = mapOperands(e, [&](const GraphExpr& operand) -> Result<GraphExpr> {
+      GraphExpr leaf = operand.is<GraphCallNode>() ? bound(operand) : operand;
+      if (!leaf) return failure();
+      return leaf;
+    });
+    return flat ? *flat : nullptr;
+  }
+
+  // A nested call as a leaf. One that is used twice is bound once.
+  GraphExpr bound(const GraphExpr& nested) {
+    if (auto it = bound_.find(nested); it != bound_.end()) return it->second;
+    GraphExpr flat = flattened(nested);
+    if (!flat) return nullptr;
+    countUses(flat, 1);
+    GraphExpr value = settled(flat, nested->type);
+    if (!value) return nullptr;
+    if (value.is<GraphCallNode>()) {
+      auto v = builder.emit(value);
+      if (!v) return fault(std::move(v.error()));
+      home_[*v] = block_;
+      value = *v;
+    } else
+      countUses(value, -1); // the user counts it
+    return bound_[nested] = value;
+  }
+
+  void countUses(const GraphExpr& e, int by) {
+    if (e.is<GraphVarNode>()) uses_[cast<GraphVarNode>(e)] += by;
+    forEachValue(e, [&](const NodeRef& n, const NodeRef&) {
+      if (n.is<GraphVarNode>()) uses_[cast<GraphVarNode>(n)] += by;
+    });
+  }
+
+  // The value goes, and with it what only it uses.
+  void dropUses(const GraphExpr& e) {
+    forEachValue(e, [&](const NodeRef& n, const NodeRef&) {
+      if (!n.is<GraphVarNode>() || --uses_[cast<GraphVarNode>(n)] > 0) return;
+      GraphExpr made = lookup(cast<GraphVarNode>(n));
+      if (made && isPure(made)) dropUses(made);
+    });
+  }
+
+  const RulesByOp& rules_;
+  std::unordered_map<GraphVar, int, RefHash> uses_; // by what is emitted, and by what is still to be visited
+  std::unordered_map<GraphVar, size_t, RefHash> home_; // the block that binds a variable
+  std::unordered_map<GraphExpr, GraphExpr, RefHash> bound_;
+  size_t block_ = 0, blocks_ = 0;
+  int steps_ = 0;
+};
+
+Result<Function> rewriteFunction(const Module& module, const RulesByOp& rules, Function f) {
+  bool any = false;
+  forEachCall(f, [&](const GraphCall& c, const GraphVar&) { any |= rules.count(c->opName()) > 0; });
+  for (int round = 0; any && round < kMostRounds; ++round) {
+    RuleMutator mutator(module, rules, f);
+    BEVEL_TRY(Function after, mutator.mutateFunction(f));
+    any = mutator.changed;
+    if (any) f = after;
+  }
+  return f;
+}
+
+struct Added {
+  std::mutex mutex;
+  std::map<std::string, Rules> lists;
+};
+Added& added() {
+  static Added all;
+  return all;
+}
+
+} // namespace
+
+Result<Module> rewriteGraph(const Module& module, const Rules& rules) {
+  RulesByOp byOp;
+  for (const Rule& rule : rules) index(rule, rule.pattern, byOp);
+  BEVEL_TRY(Module out, mapFunctions(module, [&](const Module& soFar, const Function& f) {
+              return rewriteFunction(soFar, byOp, f);
+            }));
+  return removeDead(out);
+}
+
+void addGraphRule(const std::string& list, Rule rule) {
+  std::lock_guard lock(added().mutex);
+  Rules& rules = added().lists[list];
+  std::erase_if(rules, [&](const Rule& r) { return r.name == rule.name; });
+  rules.push_back(std::move(rule));
+}
+
+Rules withAddedRules(const std::string& list, Rules ours) {
+  std::lock_guard lock(added().mutex);
+  const Rules& theirs = added().lists[list];
+  ours.insert(ours.end(), theirs.begin(), theirs.end());
+  return ours;
+}
+
+} // namespace bevel
