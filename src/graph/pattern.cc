@@ -38,7 +38,8 @@ Pattern constantTensor() {
   return Pattern(PatternNode{.form = Form::kConstant});
 }
 Pattern scalar() {
-  return constantTensor().where([](const GraphExpr& e, const Values&) { return scalarOf(e).has_value(); });
+  return constantTensor().where(
+      [](const GraphExpr& e, const MatchContext&) { return scalarOf(e).has_value(); });
 }
 Pattern call(std::string op, std::vector<Pattern> args) {
   return callAny({std::move(op)}, std::move(args));
@@ -64,7 +65,7 @@ double Match::scalar(const Pattern& p) const {
 
 class Matcher {
 public:
-  explicit Matcher(const Values& v) : values_(v) {}
+  explicit Matcher(const MatchContext& v) : values_(v) {}
 
   bool run(const Pattern& p, const GraphExpr& e, Match& m, bool root = false) const {
     switch (p->form) {
@@ -149,10 +150,10 @@ private:
     return true;
   }
 
-  const Values& values_;
+  const MatchContext& values_;
 };
 
-std::optional<Match> match(const Pattern& pattern, const GraphExpr& root, const Values& values) {
+std::optional<Match> match(const Pattern& pattern, const GraphExpr& root, const MatchContext& values) {
   Matcher matcher(values);
   Match m;
   if (!matcher.run(pattern, root, m, true) || !matcher.ownsInside(m)) return std::nullopt;

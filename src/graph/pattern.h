@@ -18,9 +18,9 @@
 namespace bevel {
 
 /// What patterns ask of the function that they are matched in.
-class Values {
+class MatchContext {
 public:
-  virtual ~Values() = default;
+  virtual ~MatchContext() = default;
   /// What a variable (or a variable bound to variables) stands for; e itself when it is none or a parameter.
   virtual GraphExpr valueOf(const GraphExpr& e) const = 0;
   virtual int uses(const GraphVar& v) const = 0;
@@ -36,7 +36,7 @@ public:
   explicit Pattern(PatternNode node);
 
   /// The same, where the value that it matches fulfils the condition.
-  using Condition = std::function<bool(const GraphExpr& value, const Values& values)>;
+  using Condition = std::function<bool(const GraphExpr& value, const MatchContext& values)>;
   Pattern where(Condition holds) const;
   /// The call has this attribute. In a replacement it gets it.
   Pattern with(std::string attribute, NodeRef value) const;
@@ -93,7 +93,7 @@ private:
 };
 
 /// Matches a call.
-std::optional<Match> match(const Pattern& pattern, const GraphExpr& root, const Values& values);
+std::optional<Match> match(const Pattern& pattern, const GraphExpr& root, const MatchContext& values);
 /// The pattern as an expression: parts that the match has are its values, the others are made.
 GraphExpr instantiate(const Pattern& pattern, const Match& m);
 

@@ -38,7 +38,7 @@ bool isPure(const GraphExpr& e) {
   return op && op->pure;
 }
 
-class RuleMutator : public ExprMutator, Values {
+class RuleMutator : public ExprMutator, MatchContext {
 public:
   RuleMutator(const Module& module, const RulesByOp& rules, const Function& f)
       : ExprMutator(module), rules_(rules) {
@@ -63,6 +63,7 @@ protected:
 
   Status emit(const VarBinding& b, const GraphExpr& value) override {
     steps_ = 0;
+    typed_.clear();
     bound_.clear();
     home_[b->var] = block_;
     bool looks = value.is<GraphCallNode>() && isKnown(b->var->type);
@@ -130,6 +131,7 @@ private:
   // The expression with the types of all its calls; null where there is none.
   GraphExpr typed(const GraphExpr& e) {
     if (!e || !e.is<GraphCallNode>() || e->type) return e;
+    if (auto it = typed_.find(e); it != typed_.end()) return it->second;
     auto parts = mapOperands(e, [&](const GraphExpr& operand) -> Result<GraphExpr> {
       GraphExpr out = typed(operand);
       if (!out) return fail(ErrorCode::kInvalid, "no type");
@@ -139,7 +141,7 @@ private:
     if (!type || !*type) return nullptr;
     auto copy = mutableCopy(cast<GraphCallNode>(*parts));
     copy->type = *type;
-    return GraphExpr(copy);
+    return typed_[e] = GraphExpr(copy);
   }
 
   // A variable of a dataflow block is seen in its block only.
@@ -202,7 +204,7 @@ private:
   const RulesByOp& rules_;
   std::unordered_map<GraphVar, int, RefHash> uses_; // by what is emitted, and by what is still to be visited
   std::unordered_map<GraphVar, size_t, RefHash> home_; // the block that binds a variable
-  std::unordered_map<GraphExpr, GraphExpr, RefHash> bound_;
+  std::unordered_map<GraphExpr, GraphExpr, RefHash> typed_, bound_; // of the binding in hand
   size_t block_ = 0, blocks_ = 0;
   int steps_ = 0;
 };

@@ -37,7 +37,7 @@ size_t channelAxis(const GraphCallNode& c) {
 }
 
 // A convolution or matmul whose weights can be scaled.
-bool hasOwnWeights(const GraphExpr& e, const Values&) {
+bool hasOwnWeights(const GraphExpr& e, const MatchContext&) {
   const auto& c = *e.as<GraphCallNode>();
   const auto* t = knownTensor(e);
   Tensor w = tensorOfConstant(c.args[1]);
@@ -45,7 +45,7 @@ bool hasOwnWeights(const GraphExpr& e, const Values&) {
 }
 
 // Each output of it belongs to one channel.
-bool hasChannels(const GraphExpr& e, const Values&) {
+bool hasChannels(const GraphExpr& e, const MatchContext&) {
   const auto& c = *e.as<GraphCallNode>();
   size_t rank = knownTensor(e)->shape.size(), weights = tensorOfConstant(c.args[1])->shape.size();
   if (!isConv(c)) return weights == 2 && rank >= 2;

@@ -18,7 +18,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-bool isFloat(const GraphExpr& e, const Values&) {
+bool isFloat(const GraphExpr& e, const MatchContext&) {
   const auto* t = knownTensor(e);
   return t && t->dtype.isFloat();
 }

@@ -15,25 +15,25 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-bool isFloat(const GraphExpr& e, const Values&) {
+bool isFloat(const GraphExpr& e, const MatchContext&) {
   const auto* t = knownTensor(e);
   return t && t->dtype.isFloat();
 }
 
-bool isKnown(const GraphExpr& e, const Values&) {
+bool isKnown(const GraphExpr& e, const MatchContext&) {
   return knownTensor(e) != nullptr;
 }
 
 // x + 0 is 0 where x is -0: what adds nothing to a float is -0, and what takes nothing away is 0.
-bool addsNothing(const GraphExpr& e, const Values&) {
+bool addsNothing(const GraphExpr& e, const MatchContext&) {
   return scalarOf(e) == 0 && (std::signbit(*scalarOf(e)) || !knownTensor(e)->dtype.isFloat());
 }
-bool takesNothing(const GraphExpr& e, const Values&) {
+bool takesNothing(const GraphExpr& e, const MatchContext&) {
   return scalarOf(e) == 0 && !std::signbit(*scalarOf(e));
 }
 
 // NaN, or not below +0, for certain: squares, their sums and means.
-bool isSquare(const GraphExpr& e, const Values& values, int depth) {
+bool isSquare(const GraphExpr& e, const MatchContext& values, int depth) {
   GraphExpr v = values.valueOf(e);
   if (auto s = scalarOf(v)) return !std::signbit(*s);
   const auto* c = v.as<GraphCallNode>();
@@ -47,7 +47,7 @@ bool isSquare(const GraphExpr& e, const Values& values, int depth) {
   return (passes || joins) && isSquare(c->args[0], values, depth - 1) &&
          (passes || isSquare(c->args[1], values, depth - 1));
 }
-bool isNotNegative(const GraphExpr& e, const Values& values) {
+bool isNotNegative(const GraphExpr& e, const MatchContext& values) {
   return isSquare(e, values, 8);
 }
 
@@ -61,7 +61,7 @@ bool lossless(DType from, DType to) {
   if (from.isInt()) return to.isInt() && to.bits > from.bits;
   return false;
 }
-bool isLosslessCast(const GraphExpr& e, const Values&) {
+bool isLosslessCast(const GraphExpr& e, const MatchContext&) {
   const auto *from = knownTensor(e.as<GraphCallNode>()->args[0]), *to = knownTensor(e);
   return from && to && lossless(from->dtype, to->dtype);
 }
@@ -81,7 +81,7 @@ Ints axesOf(const GraphCallNode& call) {
 }
 
 // Whether a move leaves the axes of more than one element in their order.
-bool keepsOrder(const GraphExpr& e, const Values&) {
+bool keepsOrder(const GraphExpr& e, const MatchContext&) {
   const auto& call = *e.as<GraphCallNode>();
   const auto* t = knownTensor(e);
   Ints axes = axesOf(call);
@@ -93,7 +93,7 @@ bool keepsOrder(const GraphExpr& e, const Values&) {
   }
   return !axes.empty();
 }
-bool movesNothing(const GraphExpr& e, const Values&) {
+bool movesNothing(const GraphExpr& e, const MatchContext&) {
   Ints axes = axesOf(*e.as<GraphCallNode>());
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i] != int64_t(i)) return false;

@@ -82,10 +82,10 @@ TEST(Rules, WaitForUsersToGo) {
 }
 
 TEST(Rules, PredicatesOnAttributesTypesAndUses) {
-  Pattern x = anything(), wide = x.where([](const GraphExpr& e, const Values&) {
+  Pattern x = anything(), wide = x.where([](const GraphExpr& e, const MatchContext&) {
     return knownTensor(e) && knownTensor(e)->shape.size() == 2;
   });
-  Pattern alone = x.where([](const GraphExpr& e, const Values& values) {
+  Pattern alone = x.where([](const GraphExpr& e, const MatchContext& values) {
     return e.is<GraphVarNode>() && values.uses(cast<GraphVarNode>(e)) == 1;
   });
   Rules rules = {{"attribute", call("sum", {x}).with("keepdims", intImm(1)),
