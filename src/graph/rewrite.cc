@@ -203,7 +203,7 @@ private:
 
   const RulesByOp& rules_;
   std::unordered_map<GraphVar, int, RefHash> uses_; // by what is emitted, and by what is still to be visited
-  std::unordered_map<GraphVar, size_t, RefHash> home_; // the block that binds a variable
+  std::unordered_map<GraphVar, size_t, RefHash> home_;              // the block that binds a variable
   std::unordered_map<GraphExpr, GraphExpr, RefHash> typed_, bound_; // of the binding in hand
   size_t block_ = 0, blocks_ = 0;
   int steps_ = 0;
