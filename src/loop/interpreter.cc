@@ -5,6 +5,7 @@
 #include "base/stack.h"
 #include "ir/structural.h"
 #include "loop/block_scope.h"
+#include "loop/interpreter_memory.h"
 #include "loop/interpreter_value.h"
 
 #include <algorithm>
@@ -93,9 +94,7 @@ private:
     }
     if (b->elemOffset.is<VarNode>())
       env_.emplace(cast<VarNode>(b->elemOffset), Value::ofInt(b->elemOffset->dtype, 0));
-    auto memory = std::make_shared<Memory>();
-    memory->bytes = t;
-    memory_[b->data] = memory;
+    memory_[b->data] = std::make_shared<Memory>(Memory::ofParameter(t));
   }
 
   // --- memory ---
@@ -112,10 +111,8 @@ private:
     auto count = elementCount(shape);
     if (!count) fault(count.error().message, b);
     if (*count > (int64_t(1) << 32)) fault("allocation of '" + b->name + "' is too large to interpret", b);
-    auto memory = std::make_shared<Memory>();
-    memory->bytes = TensorObject::zeros(b->dtype.scalar(), {*count * b->dtype.lanes});
-    memory->written.assign(size_t(memory->bytes->byteSize()), false);
-    memory_[b->data] = memory;
+    memory_[b->data] =
+        std::make_shared<Memory>(Memory::allocated(b->dtype.scalar(), *count * b->dtype.lanes));
   }
 
   Memory& memoryOf(const Buffer& b) {
@@ -159,20 +156,13 @@ private:
     return out;
   }
 
-  static std::pair<int64_t, int64_t> byteSpan(DType t, int64_t i) {
-    return {i * t.bits / 8, (i * t.bits + t.bits + 7) / 8};
-  }
-
   // Null when the element was never written.
   std::optional<Scalar> elementOrNothing(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
     DType t = b->dtype.scalar();
-    TensorObject& view = m.as(t);
-    if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
-    auto [from, to] = byteSpan(t, i);
-    if (!m.written.empty())
-      for (int64_t k = from; k < to; ++k)
-        if (!m.written[size_t(k)]) return std::nullopt;
-    return t.isFloat() ? Scalar{0, view.asDouble(i)} : Scalar{view.asInt(i), 0};
+    if (!m.holds(t, i)) fault("access outside the memory of '" + b->name + "'", node);
+    std::optional<Scalar> x = m.read(t, i);
+    if (x && m.readRaces(iteration_, t, i)) race(b, i, "reads", node);
+    return x;
   }
 
   Scalar readElement(Memory& m, const Buffer& b, int64_t i, const NodeRef& node) {
@@ -185,17 +175,18 @@ private:
     fault("element " + std::to_string(i) + " of '" + b->name + "' is read before it is written", node);
   }
 
+  [[noreturn]] void race(const Buffer& b, int64_t i, const char* does, const NodeRef& node) {
+    std::string who = "what follows a parallel loop";
+    if (parallel_) who = "iteration " + std::to_string(iteration_.index) + " of '" + parallel_->name + "'";
+    fault("a race: " + who + " " + does + " element " + std::to_string(i) + " of '" + b->name +
+              "', which another iteration uses",
+          node);
+  }
+
   void writeElement(Memory& m, const Buffer& b, int64_t i, const Scalar& x, const NodeRef& node) {
     DType t = b->dtype.scalar();
-    TensorObject& view = m.as(t);
-    if (i < 0 || i >= view.size()) fault("access outside the memory of '" + b->name + "'", node);
-    if (t.isFloat())
-      view.setDouble(i, x.f);
-    else
-      view.setInt(i, x.i);
-    auto [from, to] = byteSpan(t, i);
-    if (!m.written.empty())
-      for (int64_t k = from; k < to; ++k) m.written[size_t(k)] = true;
+    if (!m.holds(t, i)) fault("access outside the memory of '" + b->name + "'", node);
+    if (m.write(iteration_, t, i, x)) race(b, i, "writes", node);
   }
 
   Value loadValue(const LoadNode& l, const NodeRef& node) {
@@ -223,11 +214,11 @@ private:
     std::vector<int64_t> at = positions(s.buffer, s.indices, nullptr, node);
     if (at.size() != 1) return false; // refused below
     Memory& m = memoryOf(s.buffer);
-    if (!x && m.written.empty()) unwritten(from->buffer, source, s.value); // a result of the function
+    if (!x && m.isParameter()) unwritten(from->buffer, source, s.value); // a result of the function
     writeElement(m, s.buffer, at[0], x.value_or(Scalar{}), node);
     if (x) return true;
-    auto [first, end] = byteSpan(s.buffer->dtype, at[0]);
-    std::fill(m.written.begin() + first, m.written.begin() + end, false);
+    auto [first, end] = Memory::span(s.buffer->dtype, at[0]);
+    m.setWritten(first, end, false);
     return true;
   }
 
@@ -368,12 +359,12 @@ private:
   }
 
   Ref<TensorObject> tensorOf(const NodeRef& arg, const NodeRef& at) {
-    if (const auto* b = arg.as<BufferNode>()) return memoryOf(Buffer(b)).bytes;
+    if (const auto* b = arg.as<BufferNode>()) return memoryOf(Buffer(b)).tensor();
     if (const auto* v = arg.as<VarNode>())
-      if (auto it = memory_.find(Var(v)); it != memory_.end()) return it->second->bytes;
+      if (auto it = memory_.find(Var(v)); it != memory_.end()) return it->second->tensor();
     if (const auto* c = arg.as<CallNode>(); c && (c->op == Intrin::kAccessPtr) && c->args.size() > 1)
       return tensorOf(c->args[1], at);
-    if (const auto* r = arg.as<BufferRegionNode>()) return memoryOf(r->buffer).bytes;
+    if (const auto* r = arg.as<BufferRegionNode>()) return memoryOf(r->buffer).tensor();
     fault("cannot pass this argument to a function outside the program", at, ErrorCode::kUnsupported);
   }
 
@@ -382,7 +373,7 @@ private:
   Ref<TensorObject> passed(const NodeRef& arg, const NodeRef& at) {
     const auto* pointer = arg.as<CallNode>();
     Ref<TensorObject> t = tensorOf(arg, at);
-    auto it = std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->bytes == t; });
+    auto it = std::find_if(memory_.begin(), memory_.end(), [&](auto& m) { return m.second->tensor() == t; });
     size_t width = size_t(t->dtype.bits) / 8, from = 0, size = size_t(t->size());
     int64_t mask = 3;
     if (pointer && pointer->op == Intrin::kAccessPtr && t->dtype.bits % 8 == 0) {
@@ -393,7 +384,7 @@ private:
       t = TensorObject::wrap(t->dtype, {int64_t(size)}, t->bytes() + from * width, nullptr);
     }
     if (it != memory_.end() && (mask & 2))
-      it->second->markWritten(from * width, width ? size * width : SIZE_MAX);
+      it->second->setWritten(from * width, width ? (from + size) * width : SIZE_MAX);
     return t;
   }
 
@@ -482,6 +473,13 @@ private:
     if (extent <= 0) return runEmpty(f, begin);
     bool anyOrder = f.forKind == ForKind::kParallel || f.forKind == ForKind::kVectorized ||
                     f.forKind == ForKind::kThreadBinding;
+    bool outermost = f.forKind == ForKind::kParallel && !parallel_;
+    if (outermost) iteration_.loop = ++parallelLoops_, parallel_ = f.var.get();
+    iterate(f, begin, extent, anyOrder);
+    if (outermost) iteration_ = {}, parallel_ = nullptr;
+  }
+
+  void iterate(const ForNode& f, int64_t begin, int64_t extent, bool anyOrder) {
     if (!anyOrder || !options_.shuffleSeed || extent > (1 << 20)) {
       for (int64_t i = 0; i < extent; ++i) iterate(f, begin + i);
       return;
@@ -495,6 +493,7 @@ private:
 
   void iterate(const ForNode& f, int64_t i) {
     env_[f.var] = Value::ofInt(f.var->dtype, i);
+    if (parallel_ == f.var.get()) iteration_.index = i;
     run(f.body);
   }
 
@@ -577,6 +576,9 @@ private:
   std::unordered_map<Var, std::shared_ptr<Memory>, RefHash> memory_;
   int64_t steps_ = 0;
   uint64_t shuffles_ = 0;
+  const VarNode* parallel_ = nullptr; // the outermost parallel loop that runs
+  interp::Iteration iteration_;       // of it
+  int64_t parallelLoops_ = 0;         // executed
 };
 
 } // namespace

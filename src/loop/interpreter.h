@@ -30,7 +30,7 @@ struct InterpretOptions {
 /// Runs f. `tensors`: one for each buffer parameter in order; outputs are written in place. `scalars`: one
 /// for each scalar parameter in order. Symbolic dimensions follow from the tensors' shapes. Errors: kInvalid
 /// when an argument does not fit its parameter; kInternal with the IR node for an access outside its buffer,
-/// a read of an element that was never written, an axis value outside its domain, a failed assertion, or an
+/// a read of an element that was never written, a race between iterations of a parallel loop, an axis value outside its domain, a failed assertion, or an
 /// integer division by zero: faults of the program (or of whoever transformed it). A reduction over nothing
 /// gives its init. A store of just a loaded element is a copy: of an element that was never written
 /// (padding of a layout) it makes another such element. Floating-point results: every operation is computed

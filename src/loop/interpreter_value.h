@@ -4,7 +4,7 @@
 #include "base/tensor.h"
 #include "ir/evaluate.h"
 
-#include <utility>
+#include <optional>
 #include <vector>
 
 namespace bevel::interp {
@@ -19,25 +19,6 @@ struct Value {
   static Value ofFloat(DType t, double v);
   int64_t asInt(size_t lane = 0) const { return lanes[lane].i; }
   bool isTrue(size_t lane = 0) const { return dtype.isFloat() ? lanes[lane].f != 0 : lanes[lane].i != 0; }
-};
-
-/// Bytes behind a data variable. Views of other element types share them.
-struct Memory {
-  Ref<TensorObject> bytes;   // as the first buffer declared it
-  std::vector<bool> written; // a flag a byte; empty: all written (parameters)
-  std::vector<std::pair<DType, Ref<TensorObject>>> views;
-
-  TensorObject& as(DType t) {
-    if (bytes->dtype == t) return *bytes;
-    for (auto& [type, view] : views)
-      if (type == t) return *view;
-    int64_t n = t.bits ? bytes->byteSize() * 8 / t.bits : 0;
-    views.emplace_back(t, TensorObject::wrap(t, {n}, bytes->bytes(), nullptr));
-    return *views.back().second;
-  }
-  void markWritten(size_t from, size_t bytesOf) {
-    for (size_t i = from; i < written.size() && i - from < bytesOf; ++i) written[i] = true;
-  }
 };
 
 Value unary(UnaryOp op, const Value& a);
