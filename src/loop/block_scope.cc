@@ -53,7 +53,8 @@ std::vector<BlockRealize> blocksUnder(const Stmt& s) {
   return out;
 }
 
-ScopeInfo::ScopeInfo(const BlockRealize& s) : scope(s) {
+ScopeInfo::ScopeInfo(const BlockRealize& s, std::vector<Stmt> around)
+    : scope(s), model(s->block->body, std::move(around)) {
   std::vector<For> loops;
   forEachBlock(s->block->body, loops, [&](BlockRealize r) { blocks.push_back({std::move(r), loops}); });
 }
@@ -62,6 +63,16 @@ int ScopeInfo::indexOf(std::string_view block) const {
   for (size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i].name() == block) return int(i);
   return -1;
+}
+
+size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b) {
+  size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n]->var == b[n]->var) ++n;
+  return n;
+}
+
+bool isUnder(const ScopeBlock& block, const Var& loop) {
+  return std::ranges::any_of(block.loops, [&](const For& l) { return l->var == loop; });
 }
 
 bool reads(const BlockNode& block, const Var& data) {

@@ -1,7 +1,7 @@
 // The blocks of a scope, what they access, and the kinds of block that legality rests on.
 #pragma once
 
-#include "loop/regions.h"
+#include "loop/access_model.h"
 
 #include <string_view>
 
@@ -24,7 +24,9 @@ class ScopeInfo {
 public:
   BlockRealize scope;
   std::vector<ScopeBlock> blocks;
-  explicit ScopeInfo(const BlockRealize& scope);
+  AccessModel model; // of the scope's body
+  /// `around`: the statements around it and itself, the root of the program first.
+  explicit ScopeInfo(const BlockRealize& scope, std::vector<Stmt> around = {});
   int indexOf(std::string_view block) const; // -1 when it is not directly in the scope
   std::vector<int> writers(const Var& data) const;
   std::vector<int> readers(const Var& data) const;
@@ -36,6 +38,10 @@ public:
   /// axes.
   std::vector<BufferAccess> looseAccesses() const;
 };
+
+/// The loops that two blocks share, outermost first.
+size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
+bool isUnder(const ScopeBlock& block, const Var& loop);
 
 bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
 bool writes(const BlockNode& block, const Var& data);

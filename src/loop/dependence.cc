@@ -19,55 +19,38 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <span>
 
 namespace bevel {
 namespace {
 
 using arith::LinearForm;
 
-/// One dimension of an access in one iteration: factor * loop + outer + [low, high], where `outer` is a sum of
-/// what is the same in all iterations.
-struct Slab {
-  int64_t factor = 0;
-  LinearForm outer;
-  int64_t low = 0, high = 0;
-};
+using Loops = std::span<const VarRange>; // inside of the loop, outermost first
 
-/// Adds coefficient * [min, min + extent) of a loop inside.
-bool widen(Slab& slab, int64_t coefficient, const Range& domain) {
-  auto min = asConst(domain->min), extent = asConst(domain->extent);
-  auto last = min && extent && *extent >= 1 ? arith::checkedAdd(*min, *extent - 1) : std::nullopt;
-  auto a = last ? arith::checkedMul(*min, coefficient) : std::nullopt;
-  auto b = last ? arith::checkedMul(*last, coefficient) : std::nullopt;
-  if (!a || !b) return false;
-  return !__builtin_add_overflow(slab.low, std::min(*a, *b), &slab.low) &&
-         !__builtin_add_overflow(slab.high, std::max(*a, *b), &slab.high);
-}
-
-std::optional<Slab> slabOf(const Range& r, const Var& loop, const std::vector<VarRange>& inside) {
-  auto form = arith::plainForm(r->min);
-  auto width = asConst(r->extent);
-  if (!form || !width || *width < 1) return std::nullopt;
-  Slab out{0, {}, form->constant, 0};
-  if (__builtin_add_overflow(form->constant, *width - 1, &out.high)) return std::nullopt;
-  for (const arith::Term& t : form->terms) {
+/// The form without its multiple of the loop, over all values of the loops inside; their terms are taken from `rest`,
+/// which gets the others. Nothing when numbers do not tell.
+std::optional<ConstBound> boundInside(const LinearForm& form, const Var& loop, Loops inside, LinearForm& rest,
+                                      int64_t sign) {
+  ConstBound out{form.constant, form.constant};
+  auto grow = [](int64_t& end, std::optional<int64_t> by) {
+    return by && !__builtin_add_overflow(end, *by, &end);
+  };
+  for (const arith::Term& t : form.terms) {
     auto at = std::ranges::find_if(inside, [&](const VarRange& l) { return Expr(l.first) == t.atom; });
-    if (Expr(loop) == t.atom)
-      out.factor = t.coef;
-    else if (at == inside.end())
-      out.outer.terms.push_back(t);
-    else if (!widen(out, t.coef, at->second))
+    if (Expr(loop) == t.atom) continue;
+    if (at == inside.end()) {
+      rest.add(t.atom, sign * t.coef);
+      continue;
+    }
+    auto min = asConst(at->second->min), extent = asConst(at->second->extent);
+    auto max = min && extent && *extent >= 1 ? arith::checkedAdd(*min, *extent - 1) : std::nullopt;
+    if (!max) return std::nullopt;
+    if (t.coef < 0) std::swap(min, max);
+    if (!grow(out.min, arith::checkedMul(*min, t.coef)) || !grow(out.max, arith::checkedMul(*max, t.coef)))
       return std::nullopt;
   }
   return out;
-}
-
-/// Two iterations are further apart than the slabs are wide. Nothing when numbers do not tell.
-bool areApart(const Slab& a, const Slab& b) {
-  if (a.factor == 0 || a.factor != b.factor || !a.outer.sameAs(b.outer)) return false;
-  int64_t step = std::max(a.factor, arith::satNeg(a.factor)), ab = 0, ba = 0;
-  return !__builtin_sub_overflow(a.high, b.low, &ab) && !__builtin_sub_overflow(b.high, a.low, &ba) &&
-         ab < step && ba < step;
 }
 
 /// Buffers that are made under the node.
@@ -84,8 +67,8 @@ std::unordered_set<Var, RefHash> madeUnder(const NodeRef& root) {
 
 class LoopCheck {
 public:
-  LoopCheck(const LoopSite& site, bool allowReduction)
-      : site_(site), loop_(site.loop), allowReduction_(allowReduction) {}
+  LoopCheck(const AccessModel& model, const For& loop, bool allowReduction)
+      : model_(model), loop_(loop), allowReduction_(allowReduction) {}
 
   Status run() {
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return {};
@@ -93,39 +76,44 @@ public:
     collect();
     auto inside = madeUnder(loop_->body);
     for (const Accessed& a : accesses_) {
-      if (!a.access.buffer) return illegal("has an effect that regions do not describe", a.access.node);
-      if (!a.access.write || inside.contains(a.access.buffer->data)) continue;
+      if (!a.access().buffer) return illegal("has an effect that regions do not describe", a.access().node);
+      if (!a.access().write || inside.contains(a.access().buffer->data)) continue;
       for (const Accessed& b : accesses_)
-        if (b.access.buffer && b.access.buffer->sameAs(*a.access.buffer) &&
-            !sameReduction(a.access, b.access))
+        if (b.access().buffer && b.access().buffer->sameAs(*a.access().buffer) &&
+            !sameReduction(a.access(), b.access()))
           BEVEL_CHECK(checkPair(a, b));
     }
     return {};
   }
 
-  bool touchesApart(const Var& data) {
+  bool touchesApart(const Var& data, const BlockRealizeNode* one, const BlockRealizeNode* other) {
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return true;
     collect();
-    std::erase_if(accesses_,
-                  [&](const Accessed& a) { return a.access.buffer && a.access.buffer->data != data; });
+    auto isOf = [&](const Accessed& a, const BlockRealizeNode* block) {
+      return (!block || a.access().block == block) &&
+             (!a.access().buffer || a.access().buffer->data == data);
+    };
     return std::ranges::all_of(accesses_, [&](const Accessed& a) {
-      return a.access.buffer && std::ranges::all_of(accesses_, [&](const Accessed& b) {
-               return b.access.buffer && apart(a, b);
-             });
+      return !isOf(a, one) || (a.access().buffer && std::ranges::all_of(accesses_, [&](const Accessed& b) {
+                                 return !isOf(b, other) || (b.access().buffer && apart(a, b));
+                               }));
     });
   }
 
 private:
   struct Accessed {
-    BufferAccess access;
-    std::vector<std::optional<Slab>> slabs;
+    const AccessModel::Entry* entry;
+    Loops loops; // inside
+    const BufferAccess& access() const { return entry->access; }
   };
 
   void collect() {
-    for (BufferAccess& a : collectAccesses(loop_->body)) {
-      std::vector<std::optional<Slab>> slabs;
-      for (const Range& r : a.region) slabs.push_back(slabOf(r, loop_->var, a.loops));
-      accesses_.push_back({std::move(a), std::move(slabs)});
+    for (const AccessModel::Entry& e : model_.entries()) {
+      const auto& loops = e.access.loops;
+      auto at = std::ranges::find_if(loops, [&](const VarRange& l) { return l.first == loop_->var; });
+      if (at == loops.end()) continue;
+      if (accesses_.empty()) enclosing_.assign(loops.begin(), at);
+      accesses_.push_back({&e, Loops(at + 1, loops.end())});
     }
   }
 
@@ -133,8 +121,10 @@ private:
   Analyzer& analyzer() {
     if (analyzer_) return *analyzer_;
     analyzer_.emplace();
-    for (const Stmt& s : site_.around)
-      if (const auto* l = s.as<ForNode>()) enclosing_.emplace_back(l->var, range(l->min, l->extent));
+    std::vector<VarRange> outside;
+    for (const Stmt& s : model_.around)
+      if (const auto* l = s.as<ForNode>()) outside.emplace_back(l->var, range(l->min, l->extent));
+    enclosing_.insert(enclosing_.begin(), outside.begin(), outside.end());
     for (const VarRange& l : enclosing_) bindSizes(l.second->extent);
     bindSizes(loop_->extent);
     for (const VarRange& l : enclosing_) analyzer_->bind(l.first, l.second);
@@ -195,24 +185,41 @@ private:
   }
 
   Status checkPair(const Accessed& w, const Accessed& a) {
-    if (apart(w, a) || isPrivate(w.access.buffer)) return {};
+    if (apart(w, a) || isPrivate(w.access().buffer)) return {};
     return illegal(fmt::format("carries a dependence: different iterations {} \"{}\" at the same place, or "
                                "it cannot be proved that they do not",
-                               a.access.write ? "write" : "write and read", w.access.buffer->name),
-                   w.access.node);
+                               a.access().write ? "write" : "write and read", w.access().buffer->name),
+                   w.access().node);
   }
 
   bool apart(const Accessed& x, const Accessed& y) {
-    const BufferAccess &w = x.access, &a = y.access;
+    const BufferAccess &w = x.access(), &a = y.access();
     size_t rank = std::min(w.region.size(), a.region.size());
+    std::vector<std::optional<bool>> quick;
     for (size_t d = 0; d < rank; ++d)
-      if (x.slabs[d] && y.slabs[d] && areApart(*x.slabs[d], *y.slabs[d])) {
-        BEVEL_ASSERT(!compareQuickAnswers || apartInDimension(w, a, d), "numbers and expressions disagree");
+      if (quick.push_back(apartByNumbers(x, y, d)); quick[d] == true) {
+        BEVEL_ASSERT(!compareQuickAnswers || apartInDimension(x, y, d), "numbers and expressions disagree");
         return true;
       }
     for (size_t d = 0; d < rank; ++d)
-      if (!(x.slabs[d] && y.slabs[d]) && apartInDimension(w, a, d)) return true;
-    return sameIndices(w, a) && oneToOne(w, a);
+      if (!quick[d] && apartInDimension(x, y, d)) return true;
+    return sameIndices(w, a) && oneToOne(x, a);
+  }
+
+  /// Nothing when numbers do not tell.
+  std::optional<bool> apartByNumbers(const Accessed& x, const Accessed& y, size_t d) const {
+    const auto &a = x.entry->forms[d], &b = y.entry->forms[d];
+    auto widthA = asConst(x.access().region[d]->extent), widthB = asConst(y.access().region[d]->extent);
+    if (!a || !b || !widthA || !widthB || *widthA < 1 || *widthB < 1) return std::nullopt;
+    LinearForm rest;
+    auto p = boundInside(*a, loop_->var, x.loops, rest, 1), q = boundInside(*b, loop_->var, y.loops, rest, -1);
+    if (!p || !q || !rest.valid) return std::nullopt;
+    int64_t factor = a->coefOf(loop_->var), step = std::max(factor, arith::satNeg(factor)), pq = 0, qp = 0;
+    if (factor == 0 || factor != b->coefOf(loop_->var) || !rest.terms.empty()) return false;
+    return !__builtin_add_overflow(p->max, *widthA - 1, &p->max) &&
+           !__builtin_add_overflow(q->max, *widthB - 1, &q->max) &&
+           !__builtin_sub_overflow(p->max, q->min, &pq) && !__builtin_sub_overflow(q->max, p->min, &qp) &&
+           pq < step && qp < step;
   }
 
   /// A block around allocates the buffer, nothing outside of the loop touches it, and no iteration leaves anything in
@@ -221,14 +228,14 @@ private:
     auto [at, fresh] = private_.try_emplace(buffer->data, false);
     if (!fresh) return at->second;
     bool allocated = false;
-    for (const Stmt& s : site_.around)
+    for (const Stmt& s : model_.around)
       if (const auto* r = s.as<BlockRealizeNode>())
         allocated |= std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) {
           return b.as<BufferNode>()->data == buffer->data;
         });
     if (!allocated) return false;
     bool outside = false;
-    walk(site_.around.front(), [&](const NodeRef& n) {
+    walk(model_.around.front(), [&](const NodeRef& n) {
       if (n == NodeRef(loop_)) return false;
       if (auto* load = n.as<LoadNode>()) outside |= load->buffer->data == buffer->data;
       if (auto* store = n.as<StoreNode>()) outside |= store->buffer->data == buffer->data;
@@ -243,20 +250,21 @@ private:
   }
 
   /// |step| of the loop exceeds every distance between the rest of one index and of the other.
-  bool apartInDimension(const BufferAccess& w, const BufferAccess& a, size_t d) {
+  bool apartInDimension(const Accessed& x, const Accessed& y, size_t d) {
+    const BufferAccess &w = x.access(), &a = y.access();
     auto lw = linearIn(w.region[d]->min, loop_->var, analyzer()),
          la = linearIn(a.region[d]->min, loop_->var, analyzer());
     if (!lw || !la) return false;
     auto cw = asConst(lw->factor), ca = asConst(la->factor);
     if (!cw || !ca || *cw != *ca || *cw == 0) return false;
-    IntSet rw = relax(lw->rest, w.region[d]->extent, w.loops),
-           ra = relax(la->rest, a.region[d]->extent, a.loops);
+    IntSet rw = relax(lw->rest, w.region[d]->extent, x.loops),
+           ra = relax(la->rest, a.region[d]->extent, y.loops);
     if (!rw.bounded() || !ra.bounded()) return false;
     Expr step = intImm(std::max(*cw, arith::satNeg(*cw)));
     return analyzer().prove(castTo(kInt64, rw.max - ra.min) < step) &&
            analyzer().prove(castTo(kInt64, ra.max - rw.min) < step);
   }
-  IntSet relax(const Expr& offset, const Expr& extent, const std::vector<VarRange>& loops) {
+  IntSet relax(const Expr& offset, const Expr& extent, Loops loops) {
     IntSet set = IntSet::range(range(offset, extent));
     for (size_t i = loops.size(); i-- > 0;) {
       IntSetMap one{{loops[i].first, IntSet::range(loops[i].second)}};
@@ -274,7 +282,8 @@ private:
   }
   /// The loop and the loops inside that the indices use map one to one to elements, under the conditions that
   /// hold of both accesses; it is enough when they do together with the loops around.
-  bool oneToOne(const BufferAccess& w, const BufferAccess& a) {
+  bool oneToOne(const Accessed& x, const BufferAccess& a) {
+    const BufferAccess& w = x.access();
     Array<Expr> indices;
     for (const Range& r : w.region) {
       if (!isConst(r->extent, 1)) return false;
@@ -284,7 +293,7 @@ private:
       return std::ranges::any_of(indices, [&](const Expr& i) { return usesVar(i, l.first); });
     };
     IterRanges iters{{loop_->var, range(loop_->min, loop_->extent)}}, around;
-    std::ranges::copy_if(w.loops, std::back_inserter(iters), used);
+    std::ranges::copy_if(x.loops, std::back_inserter(iters), used);
     analyzer(); // finds the loops around
     std::ranges::copy_if(enclosing_, std::back_inserter(around), used);
     around.insert(around.end(), iters.begin(), iters.end());
@@ -298,7 +307,7 @@ private:
     return injective(iters, condition) || injective(iters, boolImm(true)) || injective(around, condition);
   }
 
-  const LoopSite& site_;
+  const AccessModel& model_;
   const For& loop_;
   bool allowReduction_;
   std::vector<Accessed> accesses_;
@@ -310,12 +319,39 @@ private:
 
 } // namespace
 
-Status checkIndependent(const LoopSite& site, bool allowReduction) {
-  return LoopCheck(site, allowReduction).run();
+Status checkIndependent(const AccessModel& model, const For& loop, bool allowReduction) {
+  return LoopCheck(model, loop, allowReduction).run();
 }
 
-bool touchesApart(const LoopSite& site, const Var& data) {
-  return LoopCheck(site, false).touchesApart(data);
+bool touchesApart(const AccessModel& model, const For& loop, const Var& data, const BlockRealizeNode* one,
+                  const BlockRealizeNode* other) {
+  return LoopCheck(model, loop, false).touchesApart(data, one, other);
+}
+
+std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, const Var& data,
+                         bool writing) {
+  const ScopeBlock& self = scope.blocks[size_t(block)];
+  size_t common = sharedLoops(self.loops, place.loops);
+  bool later = place.position > block;
+  auto runsAround = [&](const ScopeBlock& x) {
+    if (sharedLoops(x.loops, place.loops) > common) return true;
+    for (size_t i = common, end = sharedLoops(x.loops, self.loops); i < end; ++i) {
+      bool again = later && writing && data && !usesVar(self.realize, self.loops[i]->var); // the last run counts
+      if (again || (data && touchesApart(scope.model, self.loops[i], data, self.realize.get(), x.realize.get())))
+        continue;
+      return true;
+    }
+    return false;
+  };
+  std::vector<int> out;
+  for (int i = 0; i < int(scope.blocks.size()); ++i) {
+    const ScopeBlock& x = scope.blocks[size_t(i)];
+    bool touches = data ? writes(x.block(), data) || (!writing && reads(x.block(), data))
+                        : hasOrderedEffect(x.block());
+    bool passed = later ? i > block && i < place.position : i >= place.position && i < block;
+    if (i != block && touches && (passed || runsAround(x))) out.push_back(i);
+  }
+  return out;
 }
 
 } // namespace bevel

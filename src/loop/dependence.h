@@ -12,24 +12,34 @@ namespace bevel {
 
 class Analyzer;
 
-/// A loop where it stands: the statements around it, the root of the program first.
-struct LoopSite {
-  For loop;
-  std::vector<Stmt> around;
-};
-
-/// Why the iterations of a loop may not run in any order, or at once (an Error of code kIllegal that names the
-/// buffer and the block), or success. Blocks count by their axes: a loop that binds only spatial axes of blocks
+/// Why the iterations of a loop of the model may not run in any order, or at once (an Error of code kIllegal that names
+/// the buffer and the block), or success. Blocks count by their axes: a loop that binds only spatial axes of blocks
 /// carries no dependence; reduction, scan and opaque axes do, unless `allowReduction` (over the reals, for whoever
 /// combines the contributions). Statements outside blocks count by their accesses. Different iterations writing the
 /// same element (even the same value) is a dependence. A buffer that nothing outside of the loop touches and that is
 /// private to each iteration carries none, for every iteration gets its own.
-Status checkIndependent(const LoopSite& site, bool allowReduction = false);
-/// Different iterations touch different elements of the buffer.
-bool touchesApart(const LoopSite& site, const Var& data);
+Status checkIndependent(const AccessModel& model, const For& loop, bool allowReduction = false);
+/// Different iterations touch different elements of the buffer. Of two blocks, where they are given: what one of them
+/// touches in an iteration, the other does not in another one.
+bool touchesApart(const AccessModel& model, const For& loop, const Var& data,
+                  const BlockRealizeNode* one = nullptr, const BlockRealizeNode* other = nullptr);
+
+/// Where a block may go.
+struct Place {
+  std::vector<For> loops; // of the scope around it, outermost first
+  int position;           // it comes after the blocks before this one
+};
+/// The blocks of a scope of which an instance may run between an instance of `block` where it stands and the same one at
+/// the place, and that write the buffer or (unless `writing`) read it. Without a buffer: whose effects are ordered.
+/// They stand between both, or in a loop around one of them that the other is not in; of a loop around the block,
+/// iterations that touch the buffer apart do not matter, nor (for what it reads, and a later place) those in which the
+/// block only runs again.
+std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, const Var& data, bool writing);
 
 /// Calls out, barriers and other effects beyond loads and stores in the block's body or init.
 bool hasOrderedEffect(const BlockNode& block);
+/// No element is written for several values of the block's spatial axes: their order does not matter then.
+Status checkOwnsElements(const BlockNode& block);
 /// The instances of the block (one a value of its axes) keep the results (over the reals) in any order, by the form
 /// of the block alone: no effects, only spatial and reduction axes, every written element belongs to one value of the
 /// spatial axes, and the block reads of its outputs at most what it accumulates. Blocks with an init also need an

@@ -104,6 +104,14 @@ bool hasOrderedEffect(const BlockNode& block) {
          (block.init && undescribedEffectOf(block.init) > Effect::kReads);
 }
 
+Status checkOwnsElements(const BlockNode& block) {
+  for (const BufferRegion& w : block.writes)
+    if (!ownsElements(block, w))
+      return illegal(block, "may write an element of buffer " + w->buffer->name +
+                                " for several values of its spatial axes");
+  return {};
+}
+
 Status checkAnyOrder(const BlockNode& block) {
   if (hasOrderedEffect(block)) return illegal(block, "has effects that must happen in order");
   if (block.writes.empty()) return illegal(block, "writes no buffer that is known");
@@ -118,11 +126,7 @@ Status checkAnyOrder(const BlockNode& block) {
     return illegal(block, "does not accumulate by a sum, product, minimum or maximum of one element: its "
                           "updates must run in order");
   if (updates && !block.init) return {}; // every contribution counts once, whatever the element
-  for (const BufferRegion& w : block.writes)
-    if (!ownsElements(block, w))
-      return illegal(block, "may write an element of buffer " + w->buffer->name +
-                                " for several values of its spatial axes");
-  return {};
+  return checkOwnsElements(block);
 }
 
 namespace {

@@ -193,11 +193,19 @@ private:
   }
   void addOpaque(const NodeRef& node) {
     BufferAccess a;
+    a.loops = loops_;
     a.opaque = true;
     a.node = node;
+    a.block = block_;
     accesses.push_back(std::move(a));
   }
   void visitRealize(const BlockRealizeNode& r) {
+    bool outermost = !block_;
+    if (outermost) block_ = &r;
+    visitInside(r);
+    if (outermost) block_ = nullptr;
+  }
+  void visitInside(const BlockRealizeNode& r) {
     for (const Expr& v : r.values) visit(v);
     visit(r.predicate);
     bool guarded = !isConst(r.predicate, 1);
@@ -247,6 +255,7 @@ private:
     a.write = write;
     a.opaque = opaque;
     a.node = node;
+    a.block = block_;
     accesses.push_back(std::move(a));
   }
   /// A view has the last dimensions of its source region; leading ones have extent 1 there.
@@ -271,6 +280,7 @@ private:
   AccessOptions options_;
   std::vector<VarRange> loops_;
   std::vector<Expr> conditions_;
+  const BlockRealizeNode* block_ = nullptr;
   std::vector<IterVar> axes_; // of the blocks around that are looked into
   VarMap values_;             // block axes and lets: values over loop variables
   std::unordered_map<Var, MatchBuffer, RefHash> views_;

@@ -170,36 +170,14 @@ Status checkMovable(const Path& block, const Path& loop) {
   return {};
 }
 
-size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b) {
-  size_t n = 0;
-  while (n < a.size() && n < b.size() && a[n]->var == b[n]->var) ++n;
-  return n;
-}
-
-bool isUnder(const ScopeBlock& block, const Var& loop) {
-  for (const For& l : block.loops)
-    if (l->var == loop) return true;
-  return false;
-}
-
 Status checkStableInputs(const ScopeInfo& info, int block) {
-  const ScopeBlock& self = info.blocks[size_t(block)];
-  std::vector<int> consumers = info.consumers(block);
-  for (const BufferRegion& r : self.block().reads) {
-    std::vector<int> writers = info.writers(r->buffer->data);
-    for (int w : writers) {
-      const ScopeBlock& writer = info.blocks[size_t(w)];
-      bool afterAll = w > block && std::ranges::all_of(consumers, [&](int c) {
-                        return c < w && sharedLoops(writer.loops, info.blocks[size_t(c)].loops) == 0;
-                      });
-      if (afterAll) continue;
-      if (w > block)
-        return illegal("buffer " + r->buffer->name + ", which block " + self.name() +
-                       " reads, is written later by block " + writer.name());
-      if (sharedLoops(writer.loops, self.loops) > 0)
-        if (Status whole = checkCompleteOrReduction(info, w); !whole) return whole;
-    }
-  }
+  const std::string& name = info.blocks[size_t(block)].name();
+  for (const BufferRegion& r : info.blocks[size_t(block)].block().reads)
+    for (int c : info.consumers(block))
+      for (int w : between(info, block, {info.blocks[size_t(c)].loops, c}, r->buffer->data, true))
+        return illegal("buffer " + r->buffer->name + ", which block " + name + " reads, is written " +
+                       (w > block ? "later" : "again in other iterations") + " by block " +
+                       info.blocks[size_t(w)].name());
   return {};
 }
 
@@ -225,22 +203,13 @@ Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffe
 }
 
 Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last) {
-  const ScopeBlock& self = info.blocks[size_t(block)];
-  auto [from, to] = std::minmax(block, last);
-  for (int i = 0; i < int(info.blocks.size()); ++i) {
-    const ScopeBlock& other = info.blocks[size_t(i)];
-    bool passed = (i >= from && i <= to) || sharedLoops(other.loops, self.loops) > 0;
-    if (passed && hasOrderedEffect(other.block()))
-      return illegal("block " + other.name() + " has effects that must happen once and in order: block " +
-                     self.name() + " cannot be moved across it");
-  }
-  return {};
-}
-
-Status checkNoEffectsBetween(const ScopeInfo& info, int block, const Var& loop) {
-  for (int i = 0; i < int(info.blocks.size()); ++i)
-    if (isUnder(info.blocks[size_t(i)], loop)) BEVEL_CHECK(checkNoEffectsUntil(info, block, i));
-  return {};
+  std::vector<int> crossed = between(info, block, {info.blocks[size_t(last)].loops, last}, nullptr, false);
+  for (int i : {block, last})
+    if (hasOrderedEffect(info.blocks[size_t(i)].block())) crossed.push_back(i);
+  if (crossed.empty()) return {};
+  const std::string& first = info.blocks[size_t(*std::ranges::min_element(crossed))].name();
+  return illegal("block " + first + " has effects that must happen once and in order: block " +
+                 info.blocks[size_t(block)].name() + " cannot be moved across it");
 }
 
 std::vector<Stmt> itemsOf(const Stmt& body) {

@@ -50,21 +50,14 @@ std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyz
 /// would run it.
 Status checkMovable(const Path& block, const Path& loop);
 
-/// The loops that two blocks share, outermost first.
-size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
-bool isUnder(const ScopeBlock& block, const Var& loop);
-/// Refuses when a buffer that the block reads may hold other values where a consumer stands: it has a writer
-/// after the block that is not after all loops of all consumers, or one that is not a whole block or
-/// reduction and shares a loop with the block.
+/// Refuses when a buffer that the block reads may hold other values where a consumer stands.
 Status checkStableInputs(const ScopeInfo& info, int block);
 
 /// Nothing outside of the scope uses the buffer: the step looks at what is inside alone.
 Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffer& buffer);
 
-/// Nothing between the block and the blocks under a loop has effects that loads and stores do not tell, and
-/// neither has the block.
-Status checkNoEffectsBetween(const ScopeInfo& info, int block, const Var& loop);
-/// The same from the block to a later one.
+/// Neither the block, nor another to whose place it moves, nor what runs between both has effects that loads and stores
+/// do not tell.
 Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last);
 
 /// Inserts a statement into a loop's or block's body before item `position` of its sequence.

@@ -2,6 +2,7 @@
 
 #include "ir/effects.h"
 #include "ir/structural.h"
+#include "loop/dependence.h"
 #include "loop/regions.h"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ Result<Store> singleStore(const BlockNode& block) {
 Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& analyzer) {
   BEVEL_TRY(BlockSite site, siteOf(sch, block));
   BEVEL_CHECK(checkCompleteBlock(site.info, site.self));
+  BEVEL_CHECK(checkOwnsElements(*site.block()));
   BEVEL_TRY(Store store, singleStore(*site.block()));
   if (effectOf(store) > Effect::kReads)
     return illegal(quoted(*site.block()) + " has effects that must happen once");

@@ -7,8 +7,8 @@
 
 namespace bevel {
 
-LoopSite siteOf(const Path& path) {
-  LoopSite out{loopAt(path), {}};
+AccessModel modelOf(const Path& path) {
+  AccessModel out(path.target);
   for (const PathItem& item : path.ancestors) out.around.push_back(item.node);
   return out;
 }
@@ -18,7 +18,7 @@ Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allow
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);
-  BEVEL_CHECK(checkIndependent(siteOf(path), allowReduction));
+  BEVEL_CHECK(checkIndependent(modelOf(path), loop, allowReduction));
   return path;
 }
 
@@ -40,9 +40,12 @@ Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)>
 Status checkThreads(const Stmt& root, const Path& changed) {
   std::vector<For> around = changed.loops();
   around.push_back(loopAt(changed));
+  std::optional<AccessModel> model; // of the outermost of them
   for (const For& l : around) {
     if (l->forKind != ForKind::kParallel && l->forKind != ForKind::kThreadBinding) continue;
-    Status free = checkIndependent(siteOf(findLoop(root, l->var)));
+    Path at = findLoop(root, l->var);
+    if (!model) model = modelOf(at);
+    Status free = checkIndependent(*model, loopAt(at));
     if (!free)
       return illegal(quoted(l) +
                      " runs at once, and would no longer be independent: " + free.error().message);

@@ -10,8 +10,8 @@ namespace bevel {
 /// A serial loop whose iterations may run in any order, or at once, with the same results. `allowReduction`:
 /// over the reals, for whoever combines the iterations' contributions.
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV loop, bool allowReduction = false);
-/// The loop of a path with the statements around it.
-LoopSite siteOf(const Path& path);
+/// The accesses of the path's target and what stands around it.
+AccessModel modelOf(const Path& path);
 /// The path, unless its loop holds a loop of which `clashes` is true.
 Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes);
 /// After a step put something under a loop: the loops at and around it that run at once are still independent

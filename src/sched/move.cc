@@ -29,8 +29,12 @@ Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& a
   BEVEL_TRY(Path loopPath, locate(sch, loop));
   BEVEL_CHECK(checkMovable(site.path, loopPath));
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
+  BEVEL_CHECK(checkOwnsElements(*site.block()));
   BEVEL_CHECK(checkUpdatesInOrder(site.inScope()));
-  BEVEL_CHECK(checkNoEffectsBetween(site.info, site.self, loopAt(loopPath)->var));
+  auto under = std::ranges::find_if(
+      site.info.blocks, [&](const ScopeBlock& b) { return isUnder(b, loopAt(loopPath)->var); });
+  if (under != site.info.blocks.end())
+    BEVEL_CHECK(checkNoEffectsUntil(site.info, site.self, int(under - site.info.blocks.begin())));
   bindDims(sch.func(), analyzer);
   bindLoops(loopPath, analyzer); // of the loops around the block no longer: that they run is not known there
   bindLoop(loopAt(loopPath), analyzer);

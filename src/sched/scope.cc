@@ -71,7 +71,9 @@ void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer) {
 Result<BlockSite> siteOf(const Schedule& sch, BlockRV block) {
   BEVEL_TRY(Path path, locate(sch, block));
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  ScopeInfo info(scope);
+  std::vector<Stmt> around;
+  for (int i = 0; i <= path.scope(); ++i) around.push_back(path.ancestors[size_t(i)].node);
+  ScopeInfo info(scope, std::move(around));
   int self = info.indexOf(realizeAt(path)->block->name);
   return BlockSite{std::move(path), std::move(info), self};
 }

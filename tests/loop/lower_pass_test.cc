@@ -348,7 +348,8 @@ def main(a: T.handle, b: T.handle):
         for j in range(2):
             )" + store + "\n");
     ASSERT_TRUE(f);
-    EXPECT_EQ(checkIndependent({findLoop(f, "i"), {}}).has_value(), free) << store;
+    For loop = findLoop(f, "i");
+    EXPECT_EQ(checkIndependent(AccessModel(loop), loop).has_value(), free) << store;
   };
   check("A[i * 2 + j] = B[i]", true);
   check("A[i * 2 + j] = A[i * 2 + j] + 1", true);

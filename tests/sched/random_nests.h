@@ -1,5 +1,5 @@
 // Random programs as text, with what makes schedules hard to prove: conditions and ranges of loops that read data,
-// triangles and bands, updates in place, pointers, symbolic sizes, leading dimensions of one.
+// triangles and bands, updates in place, pointers, several blocks in one nest, symbolic sizes, leading dimensions of one.
 #pragma once
 
 #include "tests/dice.h"
@@ -23,21 +23,23 @@ public:
   Sizes sizes;
 
   std::string make() {
-    text_ = "@T.prim_func\ndef main(a: T.handle, c: T.handle, o: T.handle):\n";
+    text_ = "@T.prim_func\ndef main(a: T.handle, c: T.handle, o: T.handle, e: T.handle):\n";
     if (sizes.contains("n")) line("n = T.int32()");
     if (sizes.contains("m")) line("m = T.int32()");
     line(fmt::format("A = T.match_buffer(a, {}, \"int32\")", shape()));
     line(fmt::format("N = T.match_buffer(c, ({},), \"int32\")", rows_));
     line(fmt::format("O = T.match_buffer(o, {}, \"int32\")", shape()));
+    line(fmt::format("E = T.match_buffer(e, {}, \"int32\")", shape()));
     buffers_ = {"A"};
     int stages = 2 + int(dice_.upTo(4));
     std::string allocations = text_;
     text_.clear();
     for (int s = 0; s < stages; ++s) stage();
     grid("ij");
-    statement(fmt::format("O{} = {}", at("vi", "vj"), sum()));
-    for (size_t b = 1; b < buffers_.size(); ++b)
-      allocations += fmt::format("    {} = T.sblock_alloc_buffer({}, \"int32\")\n", buffers_[b], shape());
+    std::string folded = fmt::format("T.max(vi, {} - 1 - vi)", rows_); // several instances write an element
+    statement(fmt::format("O{} = {}", at(dice_.oneIn(4) ? folded : "vi", "vj"), sum()));
+    for (int b = 0; b < count_; ++b)
+      allocations += fmt::format("    S{} = T.sblock_alloc_buffer({}, \"int32\")\n", b, shape());
     return allocations + text_;
   }
 
@@ -117,7 +119,10 @@ private:
   /// A new buffer, all of it.
   void whole() {
     std::string name = fresh();
-    switch (dice_.upTo(5)) {
+    switch (dice_.upTo(6)) {
+    case 4:
+      nest(name);
+      break;
     case 0: // sums from the start of each row
       grid("ijk");
       line("T.where(k <= j)");
@@ -140,6 +145,18 @@ private:
     line("with T.init():");
     line(fmt::format("    {}{} = 0", name, at("vi", "vj")));
     statement(fmt::format("{0}{1} = {0}{1} + {2}", name, at("vi", "vj"), value));
+  }
+  /// Several blocks in one nest: what one leaves, the next takes, of this iteration or of others.
+  void nest(const std::string& name) {
+    std::string cell = fresh(), place = at("vi", dice_.oneIn(2) ? "0" : "vj");
+    for (char c : {'i', 'j'}) loop(std::string(1, c), c == 'i' ? rows_ : columns_);
+    auto item = [&](const std::string& s) { block("ij"), line(s), --indent_; };
+    item(fmt::format("{}{} = {}", cell, place, sum()));
+    if (dice_.oneIn(2)) item(fmt::format("E{} = {}", at("vi", "vj"), sum()));
+    std::string early = fmt::format("E{}", at("vi", columns_ + " - 1 - vj"));
+    item(fmt::format("{}{} = {}{} + {}", name, at("vi", "vj"), cell, place, dice_.oneIn(2) ? early : sum()));
+    if (dice_.oneIn(2)) item(fmt::format("E{} = {}{}", at("vi", "vj"), name, at("vi", "vj")));
+    indent_ = 1;
   }
   /// Rows by a call that gets pointers.
   void call(const std::string& target) {

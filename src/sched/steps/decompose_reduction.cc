@@ -50,7 +50,7 @@ static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, 
         return illegal("block " + b.name() + " under loop " + loop->name +
                        " uses the output before the reduction");
       for (const For& l : init.loops)
-        if (isUnder(b, l->var) && !touchesApart({l, {}}, data))
+        if (isUnder(b, l->var) && !touchesApart(info.model, l, data))
           return illegal("block " + b.name() + " may use elements of buffer " + w->buffer->name +
                          " that later iterations of " + quoted(l) + " initialise");
     }

@@ -76,14 +76,12 @@ static Status checkCrossings(const PrimFunc& f, const ReorderPlan& plan) {
     return {};
   std::vector<size_t> position(plan.order.size());
   for (size_t k = 0; k < plan.order.size(); ++k) position[plan.order[k]] = k;
-  LoopSite site = siteOf(plan.path);
+  AccessModel model = modelOf(plan.path);
   for (size_t i = 0; i < plan.before.size(); ++i) {
     const For& loop = plan.before[i];
     bool moves = false;
     for (size_t j = i + 1; j < plan.before.size(); ++j) moves |= position[i] > position[j];
-    site.loop = loop;
-    if (moves) BEVEL_CHECK(checkIndependent(site, true));
-    site.around.push_back(loop);
+    if (moves) BEVEL_CHECK(checkIndependent(model, loop, true));
   }
   return {};
 }

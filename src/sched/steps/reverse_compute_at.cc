@@ -3,6 +3,7 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/structural.h"
+#include "loop/dependence.h"
 #include "sched/move.h"
 #include "sched/steps/step_impl.h"
 
@@ -184,27 +185,18 @@ static Status checkPartialInputs(const Context& c, const std::vector<Var>& input
 
 /// The other inputs are complete before the loop; nothing in between uses the outputs.
 static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
-  const ScopeBlock& self = c.block();
-  size_t common = sharedLoops(self.loops, loopsOfLoop);
-  int first = -1;
-  for (size_t i = 0; i < c.info.blocks.size(); ++i)
-    if (isUnder(c.info.blocks[i], c.loop->var) && first < 0) first = int(i);
-  for (size_t i = 0; i < c.info.blocks.size(); ++i) {
-    const ScopeBlock& other = c.info.blocks[i];
-    if (int(i) == c.self) continue;
-    bool passed = int(i) >= first && int(i) < c.self;             // between the new and the old place
-    bool around = sharedLoops(other.loops, loopsOfLoop) > common; // runs again after the new place
-    for (const BufferRegion& w : self.block().writes)
-      if ((passed || around) &&
-          (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
-        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " where block " +
-                       self.name() + " would write it");
-    for (const BufferRegion& r : self.block().reads)
-      if (writes(other.block(), r->buffer->data) && !isUnder(other, c.loop->var) &&
-          (passed || around || int(i) > c.self))
-        return illegal("block " + other.name() + " writes buffer " + r->buffer->name + ", which block " +
-                       self.name() + " reads, after " + quoted(c.loop) + " has begun");
-  }
+  auto first = std::ranges::find_if(c.info.blocks, [&](const ScopeBlock& b) { return isUnder(b, c.loop->var); });
+  Place place{loopsOfLoop, int(first - c.info.blocks.begin())};
+  const std::string& self = c.block().name();
+  for (const BufferRegion& w : c.block().block().writes)
+    for (int i : between(c.info, c.self, place, w->buffer->data, false))
+      return illegal("block " + c.info.blocks[size_t(i)].name() + " uses buffer " + w->buffer->name +
+                     " where block " + self + " would write it");
+  for (const BufferRegion& r : c.block().block().reads)
+    for (int i : between(c.info, c.self, place, r->buffer->data, true))
+      if (!isUnder(c.info.blocks[size_t(i)], c.loop->var))
+        return illegal("block " + c.info.blocks[size_t(i)].name() + " writes buffer " + r->buffer->name +
+                       ", which block " + self + " reads, after " + quoted(c.loop) + " has begun");
   return {};
 }
 

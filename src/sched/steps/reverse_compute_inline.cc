@@ -1,6 +1,7 @@
 #include "sched/steps/reverse_compute_inline.h"
 
 #include "ir/structural.h"
+#include "loop/dependence.h"
 #include "loop/regions.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
@@ -24,7 +25,7 @@ struct ReverseInlinePlan {
 };
 
 /// The one buffer that the block reads from another block of the scope, and that block.
-static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& between) {
+static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& buffer) {
   const ScopeBlock& consumer = info.blocks[size_t(self)];
   int producer = -1;
   for (const BufferRegion& r : consumer.block().reads) {
@@ -33,18 +34,11 @@ static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& between
     if (producer < 0 && writers.size() == 1 && info.readers(r->buffer->data).size() == 1 &&
         writers[0] < self) {
       producer = writers[0];
-      between = r->buffer;
+      buffer = r->buffer;
     }
   }
   if (producer < 0)
     return illegal("block " + consumer.name() + " reads no buffer that only it reads and one block writes");
-  for (const BufferRegion& r : consumer.block().reads)
-    if (r->buffer->data != between->data)
-      for (int w : info.writers(r->buffer->data))
-        if (w > producer ||
-            sharedLoops(info.blocks[size_t(w)].loops, info.blocks[size_t(producer)].loops) > 0)
-          return illegal("block " + info.blocks[size_t(w)].name() + " writes another input of block " +
-                         consumer.name() + " after the producer has begun");
   return producer;
 }
 
@@ -69,22 +63,24 @@ static Result<Array<Expr>> readIndices(const BlockNode& block, const Store& stor
   return out;
 }
 
-static Status checkBetween(const ScopeInfo& info, int producer, int self) {
-  const ScopeBlock& consumer = info.blocks[size_t(self)];
-  for (int i = 0; i < int(info.blocks.size()); ++i) {
-    if (i == self || i == producer) continue;
-    const ScopeBlock& other = info.blocks[size_t(i)];
-    bool matters =
-        (i > producer && i < self) || sharedLoops(other.loops, info.blocks[size_t(producer)].loops) > 0;
-    for (const BufferRegion& w : consumer.block().writes)
-      if (matters && (reads(other.block(), w->buffer->data) || writes(other.block(), w->buffer->data)))
-        return illegal("block " + other.name() + " uses buffer " + w->buffer->name + " before block " +
-                       consumer.name());
-  }
-  for (const BufferRegion& w : consumer.block().writes)
-    if (reads(info.blocks[size_t(producer)].block(), w->buffer->data))
+/// Nothing else of what the block uses changes between the producer and the block, and nothing uses what it writes.
+static Status checkMove(const ScopeInfo& info, int producer, int self, const Buffer& intermediate) {
+  const ScopeBlock &source = info.blocks[size_t(producer)], &consumer = info.blocks[size_t(self)];
+  Place place{source.loops, producer};
+  for (const BufferRegion& r : consumer.block().reads)
+    for (int i : between(info, self, place, r->buffer->data, true))
+      if (r->buffer->data != intermediate->data)
+        return illegal("block " + info.blocks[size_t(i)].name() + " writes another input of block " +
+                       consumer.name() + " after the producer has begun");
+  for (const BufferRegion& w : consumer.block().writes) {
+    for (int i : between(info, self, place, w->buffer->data, false))
+      if (i != producer)
+        return illegal("block " + info.blocks[size_t(i)].name() + " uses buffer " + w->buffer->name +
+                       " before block " + consumer.name());
+    if (reads(source.block(), w->buffer->data))
       return illegal("the producer reads buffer " + w->buffer->name + ", which block " + consumer.name() +
                      " writes");
+  }
   return {};
 }
 
@@ -159,7 +155,7 @@ static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseCompute
   BEVEL_TRY(Store sourceStore, singleStore(source.block()));
   BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, plan.between));
   BEVEL_TRY(Array<Expr> indices, readIndices(*block, self.store, plan.between));
-  BEVEL_CHECK(checkBetween(info, producer, self.site.self));
+  BEVEL_CHECK(checkMove(info, producer, self.site.self, plan.between));
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
   BEVEL_TRY(VarMap map,
             axesByProducer(block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));

@@ -1,7 +1,7 @@
 #include "sched/steps/transform_block_layout.h"
 
 #include "ir/structural.h"
-#include "loop/regions.h"
+#include "loop/dependence.h"
 #include "sched/dataflow.h"
 #include "sched/layout.h"
 #include "sched/steps/step_impl.h"
@@ -34,6 +34,7 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   const Block& block = site.block();
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
+  BEVEL_CHECK(checkOwnsElements(*block));
   if (s.indexMap->params.size() != block->iters.size())
     return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap->params.size()) + " axes, " +
                                        quoted(*block) + " has " + std::to_string(block->iters.size()));
