@@ -90,8 +90,7 @@ public:
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return true;
     collect();
     auto isOf = [&](const Accessed& a, const BlockRealizeNode* block) {
-      return (!block || a.access().block == block) &&
-             (!a.access().buffer || a.access().buffer->data == data);
+      return (!block || a.access().block == block) && (!a.access().buffer || a.access().buffer->data == data);
     };
     return std::ranges::all_of(accesses_, [&](const Accessed& a) {
       return !isOf(a, one) || (a.access().buffer && std::ranges::all_of(accesses_, [&](const Accessed& b) {
@@ -212,7 +211,8 @@ private:
     auto widthA = asConst(x.access().region[d]->extent), widthB = asConst(y.access().region[d]->extent);
     if (!a || !b || !widthA || !widthB || *widthA < 1 || *widthB < 1) return std::nullopt;
     LinearForm rest;
-    auto p = boundInside(*a, loop_->var, x.loops, rest, 1), q = boundInside(*b, loop_->var, y.loops, rest, -1);
+    auto p = boundInside(*a, loop_->var, x.loops, rest, 1),
+         q = boundInside(*b, loop_->var, y.loops, rest, -1);
     if (!p || !q || !rest.valid) return std::nullopt;
     int64_t factor = a->coefOf(loop_->var), step = std::max(factor, arith::satNeg(factor)), pq = 0, qp = 0;
     if (factor == 0 || factor != b->coefOf(loop_->var) || !rest.terms.empty()) return false;
@@ -336,8 +336,10 @@ std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, 
   auto runsAround = [&](const ScopeBlock& x) {
     if (sharedLoops(x.loops, place.loops) > common) return true;
     for (size_t i = common, end = sharedLoops(x.loops, self.loops); i < end; ++i) {
-      bool again = later && writing && data && !usesVar(self.realize, self.loops[i]->var); // the last run counts
-      if (again || (data && touchesApart(scope.model, self.loops[i], data, self.realize.get(), x.realize.get())))
+      bool again =
+          later && writing && data && !usesVar(self.realize, self.loops[i]->var); // the last run counts
+      if (again ||
+          (data && touchesApart(scope.model, self.loops[i], data, self.realize.get(), x.realize.get())))
         continue;
       return true;
     }
@@ -346,8 +348,8 @@ std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, 
   std::vector<int> out;
   for (int i = 0; i < int(scope.blocks.size()); ++i) {
     const ScopeBlock& x = scope.blocks[size_t(i)];
-    bool touches = data ? writes(x.block(), data) || (!writing && reads(x.block(), data))
-                        : hasOrderedEffect(x.block());
+    bool touches =
+        data ? writes(x.block(), data) || (!writing && reads(x.block(), data)) : hasOrderedEffect(x.block());
     bool passed = later ? i > block && i < place.position : i >= place.position && i < block;
     if (i != block && touches && (passed || runsAround(x))) out.push_back(i);
   }

@@ -34,7 +34,8 @@ struct Place {
 /// They stand between both, or in a loop around one of them that the other is not in; of a loop around the block,
 /// iterations that touch the buffer apart do not matter, nor (for what it reads, and a later place) those in which the
 /// block only runs again.
-std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, const Var& data, bool writing);
+std::vector<int> between(const ScopeInfo& scope, int block, const Place& place, const Var& data,
+                         bool writing);
 
 /// Calls out, barriers and other effects beyond loads and stores in the block's body or init.
 bool hasOrderedEffect(const BlockNode& block);

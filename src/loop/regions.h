@@ -41,7 +41,8 @@ struct BufferAccess {
   bool write = false;
   bool opaque = false; // pointer, extern call, barrier: the region is what is known, or the whole buffer
   NodeRef node;        // the Load, Store, Call, or (for declared regions) BufferRegion
-  const BlockRealizeNode* block = nullptr; // the outermost around it: its condition and its axes' values belong to it
+  const BlockRealizeNode* block =
+      nullptr; // the outermost around it: its condition and its axes' values belong to it
 };
 
 struct AccessOptions {

@@ -31,8 +31,8 @@ Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& a
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
   BEVEL_CHECK(checkOwnsElements(*site.block()));
   BEVEL_CHECK(checkUpdatesInOrder(site.inScope()));
-  auto under = std::ranges::find_if(
-      site.info.blocks, [&](const ScopeBlock& b) { return isUnder(b, loopAt(loopPath)->var); });
+  auto under = std::ranges::find_if(site.info.blocks,
+                                    [&](const ScopeBlock& b) { return isUnder(b, loopAt(loopPath)->var); });
   if (under != site.info.blocks.end())
     BEVEL_CHECK(checkNoEffectsUntil(site.info, site.self, int(under - site.info.blocks.begin())));
   bindDims(sch.func(), analyzer);

@@ -185,7 +185,8 @@ static Status checkPartialInputs(const Context& c, const std::vector<Var>& input
 
 /// The other inputs are complete before the loop; nothing in between uses the outputs.
 static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
-  auto first = std::ranges::find_if(c.info.blocks, [&](const ScopeBlock& b) { return isUnder(b, c.loop->var); });
+  auto first =
+      std::ranges::find_if(c.info.blocks, [&](const ScopeBlock& b) { return isUnder(b, c.loop->var); });
   Place place{loopsOfLoop, int(first - c.info.blocks.begin())};
   const std::string& self = c.block().name();
   for (const BufferRegion& w : c.block().block().writes)
