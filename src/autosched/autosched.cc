@@ -44,7 +44,8 @@ std::vector<int64_t> laneCandidates(int64_t lanes, int64_t length) {
 }
 
 Question oneOf(std::string name, const std::vector<int64_t>& candidates, int64_t choice) {
-  Question q{std::move(name), {candidates.begin(), candidates.end()}, {}, 0};
+  Question q{std::move(name), {}};
+  for (int64_t c : candidates) q.candidates.push_back(intImm(c));
   q.choice = size_t(std::find(candidates.begin(), candidates.end(), choice) - candidates.begin());
   return q;
 }
@@ -63,9 +64,9 @@ struct Rule {
 // found on copies; where none of all does, nothing is asked. The last candidate is no rule. Gives whether one ran.
 Result<bool> runOneOf(Schedule& sch, DefaultSchedule& out, const RuleContext& context,
                       const std::string& part, const std::vector<Rule>& rules) {
-  Question q{"rule of " + part, {}, {}, 0};
-  for (const Rule& rule : rules) q.candidates.emplace_back(rule.name);
-  q.candidates.emplace_back("none");
+  Question q{"rule of " + part, {}};
+  for (const Rule& rule : rules) q.candidates.push_back(str(rule.name));
+  q.candidates.push_back(str("none"));
   bool passedOver = false;
   for (; q.choice < rules.size(); ++q.choice) {
     if (!rules[q.choice].allowed) {

@@ -18,7 +18,15 @@ size_t position(const steps::Decide& d) {
   return size_t(d.decision.as<IntImmNode>()->value);
 }
 
+steps::Decide stepOf(const Question& q, size_t answer) {
+  return {q.name, q.candidates, q.costs, int64_t(answer), q.why};
+}
+
 } // namespace
+
+void recordIn(Trace& trace, const Question& q, size_t answer) {
+  trace.steps.push_back(make<const StepOf<steps::Decide>>(stepOf(q, answer)));
+}
 
 Answers recordedAnswers(const Trace& trace) {
   std::map<std::string, size_t> known;
@@ -31,7 +39,7 @@ Answers recordedAnswers(const Trace& trace) {
 }
 
 Result<Decision> record(Schedule& sch, const Question& q, size_t answer) {
-  BEVEL_TRY(Array<ExprRV> values, sch.run(steps::Decide{q.name, q.candidates, q.costs, int64_t(answer)}));
+  BEVEL_TRY(Array<ExprRV> values, sch.run(stepOf(q, answer)));
   return Decision{answer, values};
 }
 
@@ -45,17 +53,19 @@ Error refusedAnswer(const Question& q, size_t answer, const Error& why) {
   return error;
 }
 
+std::string candidateText(const NodeRef& candidate) {
+  const auto* name = candidate.as<StringImmNode>();
+  const auto* number = candidate.as<IntImmNode>();
+  return name ? name->value : number ? std::to_string(number->value) : print(candidate);
+}
+
 std::vector<DecisionReport> decisionsOf(const Trace& trace) {
   std::vector<DecisionReport> out;
   for (const Step& step : trace.steps) {
     const steps::Decide* d = decideStep(step);
     if (!d) continue;
-    DecisionReport report{d->name, {}, d->costs, position(*d)};
-    for (const AnyArg& c : d->candidates) {
-      const auto* name = c.as<StringImmNode>();
-      const auto* number = c.as<IntImmNode>();
-      report.candidates.push_back(name ? name->value : number ? std::to_string(number->value) : print(c));
-    }
+    DecisionReport report{d->name, {}, d->costs, position(*d), d->why};
+    for (const AnyArg& c : d->candidates) report.candidates.push_back(candidateText(c));
     out.push_back(std::move(report));
   }
   return out;

@@ -44,9 +44,5 @@ Result<bool> decideWhereLegal(Schedule& sch, const RuleContext& context, const Q
   if (Status done = apply(sch, other); !done) return fail(refusedAnswer(q, answer, done.error()));
   return true;
 }
-/// Candidate 0 is "yes", 1 is "no".
-inline Question yesNo(std::string name, bool choice = true) {
-  return {std::move(name), {"yes", "no"}, {}, choice ? 0u : 1u};
-}
 
 } // namespace bevel

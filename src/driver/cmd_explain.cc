@@ -1,4 +1,4 @@
-// bevel explain: what fused into what, which layouts and schedules were chosen, and why.
+// bevel explain: what fused into what, what was chosen for the graph and for each kernel, and why.
 #include "driver/commands.h"
 #include "driver/console.h"
 
@@ -51,21 +51,14 @@ json callsOf(const Module& module) {
   return calls;
 }
 
-json layoutsOf(const LayoutReport& report) {
-  json choices = json::array();
-  for (const LayoutChoice& c : report.choices)
-    choices.push_back({{"op", c.op},
-                       {"nodes", c.nodes},
-                       {"layout", c.channelsLast ? "channels_last" : "channels_first"},
-                       {"why", c.why}});
-  return {{"choices", choices}, {"transposes", report.moves}};
-}
-
 json decisionsJson(const Trace& trace) {
   json out = json::array();
   for (const DecisionReport& d : decisionsOf(trace))
-    out.push_back(
-        {{"name", d.name}, {"candidates", d.candidates}, {"costs", d.costs}, {"decision", d.decision}});
+    out.push_back({{"name", d.name},
+                   {"candidates", d.candidates},
+                   {"costs", d.costs},
+                   {"decision", d.decision},
+                   {"why", d.why}});
   return out;
 }
 
@@ -73,37 +66,31 @@ std::string text(const json& d, const char* key) {
   return d[key].get<std::string>();
 }
 
-// Nodes that share a layout and its reason are one line.
-void showLayouts(const json& layouts) {
-  std::map<std::string, std::vector<std::string>> groups;
-  for (const json& c : layouts["choices"]) {
-    std::string name = text(c, "nodes").empty() ? text(c, "op") : text(c, "nodes");
-    groups[(text(c, "layout") == "channels_last" ? "channels last: " : "channels first: ") + text(c, "why")]
-        .push_back(name);
+// What was taken, and the alternatives with what the model thinks each costs.
+std::string choiceText(const json& d) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < d["candidates"].size(); ++i) {
+    std::string cost = d["costs"].empty() ? "" : fmt::format(" ({} cycles)", d["costs"][i].get<double>());
+    all.push_back(d["candidates"][i].get<std::string>() + cost);
   }
-  say("\nlayouts of convolutions and poolings\n");
-  if (groups.empty()) say("  there are none: every tensor keeps the model's layout\n");
-  for (const auto& [why, names] : groups) {
-    say("  {} ({})\n", why, names.size());
-    say("    {}\n", fmt::join(names, ", "));
-  }
-  if (!groups.empty())
-    say("  transposes that are left in the graph: {}\n", layouts["transposes"].get<int64_t>());
+  size_t taken = d["decision"].get<size_t>();
+  std::string chosen = std::move(all[taken]), why = text(d, "why");
+  all.erase(all.begin() + ptrdiff_t(taken));
+  return fmt::format("{}{}; instead of {}", chosen, why.empty() ? "" : " (" + why + ")",
+                     fmt::join(all, ", "));
 }
 
-// One line a decision: what was taken, and the alternatives with what the model thinks each costs.
-void showDecisions(const json& decisions) {
+// Questions of one kind that were answered alike are one entry: "layout of conv1" and "layout of conv2".
+void showGraphDecisions(const json& decisions) {
+  std::map<std::string, std::vector<std::string>> groups;
   for (const json& d : decisions) {
-    std::vector<std::string> all;
-    for (size_t i = 0; i < d["candidates"].size(); ++i) {
-      std::string cost = d["costs"].empty() ? "" : fmt::format(" ({} cycles)", d["costs"][i].get<double>());
-      all.push_back(d["candidates"][i].get<std::string>() + cost);
-    }
-    size_t taken = d["decision"].get<size_t>();
-    std::string chosen = std::move(all[taken]);
-    all.erase(all.begin() + ptrdiff_t(taken));
-    say("    - {}: {}; instead of {}\n", text(d, "name"), chosen, fmt::join(all, ", "));
+    std::string name = text(d, "name"), of = " of ";
+    size_t at = name.find(of);
+    groups[name.substr(0, at) + ": " + choiceText(d)].push_back(name.substr(at + of.size()));
   }
+  say("\nchoices for the graph\n");
+  if (groups.empty()) say("  there was nothing to choose\n");
+  for (const auto& [choice, names] : groups) say("  {}\n    {}\n", choice, fmt::join(names, "\n    "));
 }
 
 void show(const json& d, bool traces) {
@@ -113,12 +100,12 @@ void show(const json& d, bool traces) {
     std::string nodes = text(c, "nodes");
     say("  {} ({}){}\n", text(c, "callee"), text(c, "kind"), nodes.empty() ? "" : ": " + nodes);
   }
-  showLayouts(d["layouts"]);
+  showGraphDecisions(d["decisions"]);
   say("\nschedules, and why\n");
   for (const json& s : d["schedules"]) {
     say("  {}\n", text(s, "kernel"));
     for (const json& w : s["why"]) say("    {}\n", w.get<std::string>());
-    showDecisions(s["decisions"]);
+    for (const json& c : s["decisions"]) say("    - {}: {}\n", text(c, "name"), choiceText(c));
     if (!traces) continue;
     std::string trace = text(s, "trace");
     for (size_t at = 0; at < trace.size();) {
@@ -147,7 +134,7 @@ Status run(const ExplainFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
   clearProgress();
-  json out = {{"calls", callsOf(compiled.module)}, {"layouts", layoutsOf(compiled.layouts)}};
+  json out = {{"calls", callsOf(compiled.module)}, {"decisions", decisionsJson(compiled.decisions)}};
   json schedules = json::array();
   for (const ScheduleReport& s : compiled.schedules)
     if (compiled.module->find(s.name)) // not what ran while compiling, nor views
@@ -169,8 +156,8 @@ Status run(const ExplainFlags& f) {
 
 void addExplain(CLI::App& app, Command& command) {
   auto flags = std::make_shared<ExplainFlags>();
-  CLI::App* c =
-      app.add_subcommand("explain", "Show what fused into what, the layouts and schedules chosen, and why");
+  CLI::App* c = app.add_subcommand(
+      "explain", "Show what fused into what, what was chosen for the graph and for each kernel, and why");
   c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
   c->add_flag("--traces", flags->traces, "Show every schedule's trace");
   c->add_flag("--json", flags->json, "Print it as JSON");

@@ -34,6 +34,7 @@ struct BuildFlags {
   int compileThreads = 0;
   bool noOpt = false, fastMath = false, noCache = false, timings = false;
   std::vector<std::string> dims, shapes; // NAME=VALUE
+  std::vector<std::string> answers;      // QUESTION=CANDIDATE
   std::vector<std::string> without;      // names of passes
 };
 void addBuildFlags(CLI::App& command, BuildFlags& flags);

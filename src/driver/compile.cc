@@ -86,6 +86,7 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
   context.fastMath = o.fastMath;
   context.useCache = o.useCache;
   context.scheduleFile = o.scheduleFile;
+  context.decisions.answers = o.answers;
   std::vector<Pass> passes = compilePasses(context);
   passes.push_back({"lower", "programs as flat loops", [&](const Module& m) {
                       out.module = m;
@@ -103,11 +104,12 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
       std::getenv("BEVEL_CHECK"); // set by tests: every stage is verified, printed, parsed and compared
   run.verifyEach = run.roundTripEach = check && std::string_view(check) == "1";
   BEVEL_TRY(Module lowered, runPasses(passes, withFirst(module, main), run));
+  BEVEL_CHECK(context.decisions.checkAnswers());
   double start = now();
   BEVEL_TRY(out.program, emitVm(lowered, o.target));
   out.timings.push_back({"emit_vm", now() - start, true});
   out.schedules = std::move(context.schedules);
-  out.layouts = std::move(context.layouts);
+  out.decisions = std::move(context.decisions.trace);
   out.seconds = now() - begin;
   return out;
 }

@@ -34,6 +34,11 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
                "A file with a schedule script or trace, used in place of the default schedules")
       ->type_name("FILE")
       ->group(group);
+  c.add_option("--answer", f.answers,
+               "Another answer to a question about the graph, as `bevel explain` lists them: "
+               "'layout of conv1=channels first'; may be repeated")
+      ->type_name("QUESTION=CANDIDATE")
+      ->group(group);
   c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")
       ->type_name("DIR")
       ->group(group);
@@ -109,6 +114,12 @@ Result<BuildOptions> buildOptions(const BuildFlags& f) {
   o.dumpDir = f.dumpDir;
   o.without = f.without;
   o.scheduleFile = f.schedule;
+  for (const std::string& text : f.answers) {
+    size_t at = text.rfind('=');
+    if (at == std::string::npos || at == 0)
+      return fail(ErrorCode::kUsage, fmt::format("--answer takes QUESTION=CANDIDATE, not '{}'", text));
+    o.answers[text.substr(0, at)] = text.substr(at + 1);
+  }
   for (const std::string& text : f.dims) {
     BEVEL_TRY(auto pair, keyValue(text, "--dim"));
     auto n = integer(pair.second);

@@ -45,12 +45,6 @@ Result<Module> applyTrace(const Module& module, const std::string& path) {
   return Module(out);
 }
 
-Result<Module> reportedLayout(PipelineContext& context, const Module& module) {
-  BEVEL_TRY(Module out, chooseLayout(module));
-  context.layouts = describeLayouts(out);
-  return out;
-}
-
 /// A pass of the list, and whether the options want it.
 struct Row {
   bool wanted;
@@ -103,13 +97,17 @@ std::vector<Row> compileRows(PipelineContext& c) {
        {"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)}},
       {c.optimize,
        {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)}},
-      {c.optimize, {"choose_algorithm", "transposed convolutions as pixel products", Run(chooseAlgorithm)}},
+      {c.optimize,
+       {"choose_algorithm", "transposed convolutions as pixel products",
+        [&c](const Module& m) { return chooseAlgorithm(m, c.decisions.ask()); }}},
       {c.optimize,
        {"choose_layout", "regions around convolutions compute channels last",
-        [&c](const Module& m) { return reportedLayout(c, m); }}},
+        [&c](const Module& m) { return chooseLayout(m, c.decisions.ask()); }}},
       {c.optimize, {"simplify_again", "merges the moves that are left", Run(simplifyGraph)}},
       {always, {"legalize", "operators become tensor programs", Run(legalize)}},
-      {c.optimize, {"fuse", "joins tensor programs (docs/fusion.md)", Run(fuse)}},
+      {c.optimize,
+       {"fuse", "joins tensor programs (docs/fusion.md)",
+        [&c](const Module& m) { return fuse(m, c.decisions.ask()); }}},
       {c.optimize,
        {"mark_constant_buffers", "notes which arguments are constants at every call",
         Run(markConstantBuffers)}},

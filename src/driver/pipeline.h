@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/pass.h"
-#include "select/layout_report.h"
+#include "select/decisions.h"
 #include "select/schedule.h"
 #include "target/target.h"
 
@@ -21,7 +21,7 @@ struct PipelineContext {
   std::string
       scheduleFile; // a trace for the module instead of default schedules of the programs that it names
   std::vector<ScheduleReport> schedules; // filled by "schedule"
-  LayoutReport layouts;                  // filled by "choose_layout"
+  ModuleDecisions decisions;             // of "choose_algorithm", "choose_layout" and "fuse"
 };
 
 /// The passes that `compile` runs, in order. They refer to the context, which must outlive them.

@@ -16,6 +16,12 @@ namespace {
 constexpr int kMostRounds = 16;     // over a function
 constexpr int kMostSteps = 1 << 10; // at one binding: only rules without end take so many
 
+// Answers of a function's bindings; several rounds ask once.
+struct Asking {
+  const Ask& ask;
+  std::unordered_map<GraphVar, std::map<const Rule*, bool>, RefHash> answers = {};
+};
+
 using RulesByOp = std::unordered_map<std::string, std::vector<const Rule*>>;
 
 void index(const Rule& rule, const Pattern& root, RulesByOp& out) {
@@ -40,8 +46,8 @@ bool isPure(const GraphExpr& e) {
 
 class RuleMutator : public ExprMutator, MatchContext {
 public:
-  RuleMutator(const Module& module, const RulesByOp& rules, const Function& f)
-      : ExprMutator(module), rules_(rules) {
+  RuleMutator(const Module& module, const RulesByOp& rules, Asking& asking, const Function& f)
+      : ExprMutator(module), rules_(rules), asking_(asking) {
     forEachValue(f, [&](const NodeRef& n, const NodeRef&) {
       if (n.is<GraphVarNode>()) ++uses_[cast<GraphVarNode>(n)];
     });
@@ -66,6 +72,7 @@ protected:
     typed_.clear();
     bound_.clear();
     home_[b->var] = block_;
+    binding_ = b;
     bool looks = value.is<GraphCallNode>() && isKnown(b->var->type);
     GraphExpr better = looks ? settled(value, b->var->type) : value;
     if (!better) return failure();
@@ -97,13 +104,14 @@ private:
   GraphExpr settled(GraphExpr value, const Type& type) {
     while (value.is<GraphCallNode>()) {
       const Rule* rule = nullptr;
-      GraphExpr better = firstReplacement(value, type, rule);
-      if (!better) return value;
+      auto better = firstReplacement(value, type, rule);
+      if (!better) return fault(std::move(better.error()));
+      if (!*better) return value;
       if (++steps_ > kMostSteps)
         return fault(Error(ErrorCode::kInternal,
                            fmt::format("rule '{}' is applied to its own results without end", rule->name)));
       changed = true;
-      GraphExpr flat = flattened(better);
+      GraphExpr flat = flattened(*better);
       if (!flat) return nullptr;
       countUses(flat, 1);
       dropUses(value);
@@ -112,20 +120,32 @@ private:
     return value;
   }
 
-  GraphExpr firstReplacement(const GraphExpr& value, const Type& type, const Rule*& found) {
+  // Null where no rule fits.
+  Result<GraphExpr> firstReplacement(const GraphExpr& value, const Type& type, const Rule*& found) {
     auto it = rules_.find(value.as<GraphCallNode>()->opName());
-    if (it == rules_.end()) return nullptr;
-    GraphExpr root = typed(value);
-    if (!root) return nullptr;
+    GraphExpr root = it == rules_.end() ? nullptr : typed(value);
+    if (!root) return GraphExpr();
     for (const Rule* rule : it->second) {
       auto m = match(rule->pattern, root, *this);
       GraphExpr made = m ? typed(rule->replacement(*m)) : nullptr;
       if (!made || made == root || !sameType(made->type, type, builder.analyzer()) || !isVisible(made))
         continue;
+      BEVEL_TRY(bool wanted, isWanted(*rule));
+      if (!wanted) continue;
       found = rule;
       return made;
     }
-    return nullptr;
+    return GraphExpr();
+  }
+
+  Result<bool> isWanted(const Rule& rule) {
+    if (!asking_.ask) return true;
+    auto [it, isNew] = asking_.answers[binding_->var].emplace(&rule, true);
+    if (isNew) {
+      BEVEL_TRY(size_t answer, asking_.ask(yesNo(rule.name + " of " + subjectOf(binding_), true, rule.why)));
+      it->second = answer == 0;
+    }
+    return it->second;
   }
 
   // The expression with the types of all its calls; null where there is none.
@@ -202,6 +222,8 @@ private:
   }
 
   const RulesByOp& rules_;
+  Asking& asking_;
+  VarBinding binding_;                              // in hand
   std::unordered_map<GraphVar, int, RefHash> uses_; // by what is emitted, and by what is still to be visited
   std::unordered_map<GraphVar, size_t, RefHash> home_;              // the block that binds a variable
   std::unordered_map<GraphExpr, GraphExpr, RefHash> typed_, bound_; // of the binding in hand
@@ -209,11 +231,12 @@ private:
   int steps_ = 0;
 };
 
-Result<Function> rewriteFunction(const Module& module, const RulesByOp& rules, Function f) {
+Result<Function> rewriteFunction(const Module& module, const RulesByOp& rules, const Ask& ask, Function f) {
+  Asking asking{ask};
   bool any = false;
   forEachCall(f, [&](const GraphCall& c, const GraphVar&) { any |= rules.count(c->opName()) > 0; });
   for (int round = 0; any && round < kMostRounds; ++round) {
-    RuleMutator mutator(module, rules, f);
+    RuleMutator mutator(module, rules, asking, f);
     BEVEL_TRY(Function after, mutator.mutateFunction(f));
     any = mutator.changed;
     if (any) f = after;
@@ -232,11 +255,11 @@ Added& added() {
 
 } // namespace
 
-Result<Module> rewriteGraph(const Module& module, const Rules& rules) {
+Result<Module> rewriteGraph(const Module& module, const Rules& rules, const Ask& ask) {
   RulesByOp byOp;
   for (const Rule& rule : rules) index(rule, rule.pattern, byOp);
   BEVEL_TRY(Module out, mapFunctions(module, [&](const Module& soFar, const Function& f) {
-              return rewriteFunction(soFar, byOp, f);
+              return rewriteFunction(soFar, byOp, ask, f);
             }));
   return removeDead(out);
 }

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "graph/pattern.h"
-#include "ir/pass.h"
+#include "ir/question.h"
 
 namespace bevel {
 
@@ -19,8 +19,9 @@ class Rule {
 public:
   /// Gives null where the rule does not fit after all.
   using Replacement = std::function<GraphExpr(const Match&)>;
-  Rule(std::string name, Pattern pattern, Replacement replacement)
-      : name(std::move(name)), pattern(std::move(pattern)), replacement(std::move(replacement)) {}
+  Rule(std::string name, Pattern pattern, Replacement replacement, std::string why = {})
+      : name(std::move(name)), pattern(std::move(pattern)), replacement(std::move(replacement)),
+        why(std::move(why)) {}
   Rule(std::string name, Pattern pattern, Pattern made)
       : Rule(std::move(name), std::move(pattern),
              [made = std::move(made)](const Match& m) { return instantiate(made, m); }) {}
@@ -28,11 +29,13 @@ public:
   std::string name;
   Pattern pattern;
   Replacement replacement;
+  std::string why; // it is a good choice, for questions
 };
 using Rules = std::vector<Rule>;
 
-/// Applies the rules to every graph function, then removes what is dead.
-Result<Module> rewriteGraph(const Module& module, const Rules& rules);
+/// Applies the rules to every graph function, then removes what is dead. With `ask`, each application is a question,
+/// "RULE of BINDING", whose answer is yes by default.
+Result<Module> rewriteGraph(const Module& module, const Rules& rules, const Ask& ask = {});
 
 /// Adds a rule of the program to a list of ours, which the pass of that name applies: "simplify", "fold_affine",
 /// "recognize" or "choose_algorithm". It is tried after ours. A name that the list has is replaced.

@@ -23,6 +23,16 @@ void forEachCall(const Function& function, FunctionRef<void(const GraphCall&, co
   });
 }
 
+std::string subjectOf(const VarBinding& binding) {
+  const auto* call = binding->value.as<GraphCallNode>();
+  const auto* program = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
+  std::string op = program ? program->name : call ? call->opName() : "", from;
+  if (const Origin& origin = binding->value->origin)
+    for (const std::string& name : origin->nodes) from += (from.empty() ? "" : ", ") + name;
+  if (from.empty()) from = binding->var->name;
+  return op.empty() ? from : op + " " + from;
+}
+
 Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphExpr>(const GraphExpr&)> f) {
   if (value.is<GraphIfNode>() || value.is<SeqExprNode>() || value.is<FunctionNode>()) return value;
   std::optional<Error> error;

@@ -15,6 +15,9 @@ void forEachValue(const NodeRef& root, FunctionRef<void(const NodeRef& node, con
 /// order.
 void forEachCall(const Function& function, FunctionRef<void(const GraphCall&, const GraphVar&)> f);
 
+/// A binding as people know it: what it calls, and the nodes of the model that it comes from, or its variable.
+std::string subjectOf(const VarBinding& binding);
+
 /// The value with f applied to what it computes with: the operands of a call, the items of a tuple. A call that
 /// changes loses its type. Branches and functions are scopes of their own and stay.
 Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphExpr>(const GraphExpr&)> f);

@@ -66,13 +66,14 @@ GraphExpr pixels(const GraphCallNode& c, const ConstantNode& w) {
 
 } // namespace
 
-Result<Module> chooseAlgorithm(const Module& module) {
+Result<Module> chooseAlgorithm(const Module& module, const Ask& ask) {
   Pattern weight = constantTensor();
   Pattern conv =
       callAny({"nn.conv_transpose1d", "nn.conv_transpose2d", "nn.conv_transpose3d"}, {anything(), weight});
   Rules rules = {{"pixel products", conv,
-                  [=](const Match& m) { return pixels(m.root(), *m[weight].as<ConstantNode>()); }}};
-  return rewriteGraph(module, withAddedRules("choose_algorithm", std::move(rules)));
+                  [=](const Match& m) { return pixels(m.root(), *m[weight].as<ConstantNode>()); },
+                  "its windows do not overlap"}};
+  return rewriteGraph(module, withAddedRules("choose_algorithm", std::move(rules)), ask);
 }
 
 } // namespace bevel

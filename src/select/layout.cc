@@ -8,7 +8,7 @@
 //
 // Bindings are visited in order. 1. A variable may be available in several forms: logical, or with its axes
 // in another order; a form is made by a permute_dims when something first asks for it. 2. A convolution of
-// enough outputs asks for its input channels last, and gives its result so. 3. Operators that bear another
+// enough outputs (or as the answer to its question says) asks for its input channels last, and gives its result so. 3. Operators that bear another
 // order of axes (layout_ops.cc) follow their inputs. 4. A permute_dims of the model only notes a form: it is
 // emitted where something asks for the logical order, so transposes that cancel vanish. 5. Everything else,
 // and what leaves a dataflow block or a branch, asks for logical values.
@@ -231,7 +231,7 @@ Status Chooser::visitBinding(const VarBinding& b) {
   if (!call || !call->op.is<OpRefNode>() || !knownTensor(b->var)) return ExprMutator::visitBinding(b);
   Origin outer = builder.origin();
   if (b->value->origin) builder.setOrigin(b->value->origin);
-  std::optional<Form> made = convert(*call, b->var);
+  std::optional<Form> made = convert(*call, b);
   bool good = made.has_value();
   if (good && made->value.is<GraphCallNode>()) {
     auto type = builder.infer(made->value);
@@ -258,15 +258,15 @@ Status Chooser::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
 
 } // namespace layout
 
-Result<Module> chooseLayout(const Module& module) {
+Result<Module> chooseLayout(const Module& module, const Ask& ask) {
   Module out = module;
   for (size_t i = 0; i < module->names.size(); ++i) {
     if (!module->functions[i].is<FunctionNode>()) continue;
     Function before = cast<FunctionNode>(module->functions[i]);
     bool any = false;
-    forEachCall(before, [&](const GraphCall& c, const GraphVar&) { any |= layout::startsRegion(*c); });
+    forEachCall(before, [&](const GraphCall& c, const GraphVar&) { any |= layout::isConvolution(*c); });
     if (!any) continue;
-    layout::Chooser chooser(out);
+    layout::Chooser chooser(out, ask);
     BEVEL_TRY(Function f, chooser.mutateFunction(before));
     if (chooser.converted)
       out =

@@ -5,6 +5,7 @@
 #include "graph/mutator.h"
 #include "graph/pattern.h"
 #include "graph/shape_util.h"
+#include "ir/question.h"
 
 #include <unordered_map>
 
@@ -31,7 +32,7 @@ struct State {
 
 class Chooser : public ExprMutator {
 public:
-  using ExprMutator::ExprMutator;
+  Chooser(Module module, const Ask& ask) : ExprMutator(std::move(module)), ask_(ask) {}
   int64_t converted = 0; // convolutions and poolings
 
 protected:
@@ -52,8 +53,9 @@ private:
   bool agrees(const Form& made, const Type& type, const Type& logical);
 
   // layout_ops.cc: the result of a call in another form, or nothing to leave the call as it is
-  std::optional<Form> convert(const GraphCallNode& c, const GraphVar& v);
-  std::optional<Form> convertConv(const GraphCallNode& c);
+  std::optional<Form> convert(const GraphCallNode& c, const VarBinding& b);
+  std::optional<Form> convertConv(const GraphCallNode& c, const VarBinding& b);
+  Result<bool> wantsLast(const GraphCallNode& c, const VarBinding& b);
   std::optional<Form> convertPool(const GraphCallNode& c);
   std::optional<Form> convertElementwise(const GraphCallNode& c, size_t rank);
   std::optional<Form> convertConcat(const GraphCallNode& c);
@@ -67,15 +69,11 @@ private:
   std::optional<Order> commonOrder(const GraphCallNode& c, size_t rank);
   std::optional<Form> withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order);
 
+  const Ask& ask_;
   std::unordered_map<GraphVar, State, RefHash> states_;
 };
 
-/// Of a convolution that starts a region: fewer output channels do not fill vectors.
-constexpr int64_t kFewestOutputs = 8;
-/// Output channels of a convolution in the logical layout; nothing for other calls, and where they are
-/// unknown.
-std::optional<int64_t> convOutputs(const GraphCallNode& c);
-/// Whether the call is a convolution (or a transposed one) that is worth a region of its own.
-bool startsRegion(const GraphCallNode& c);
+/// Whether the call is a convolution (or a transposed one) in the logical layout, of which the channels are known.
+bool isConvolution(const GraphCallNode& c);
 
 } // namespace bevel::layout

@@ -1,6 +1,8 @@
 // How each operator bears another order of axes (see layout.cc).
 #include "select/layout_impl.h"
 
+#include "graph/visitor.h"
+
 #include <algorithm>
 
 namespace bevel::layout {
@@ -51,13 +53,8 @@ bool allOnes(const TensorTypeNode& t) {
 
 } // namespace
 
-std::optional<int64_t> convOutputs(const GraphCallNode& c) {
-  auto shape = convShape(c);
-  return shape ? std::optional(shape->outputs) : std::nullopt;
-}
-
-bool startsRegion(const GraphCallNode& c) {
-  return convOutputs(c).value_or(0) >= kFewestOutputs;
+bool isConvolution(const GraphCallNode& c) {
+  return convShape(c).has_value();
 }
 
 std::optional<Form> Chooser::withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order) {
@@ -71,10 +68,10 @@ std::optional<Form> Chooser::withArg(const GraphCallNode& c, const Form& x, Dict
   return Form{opCall(c.opName(), args, std::move(attrs)), std::move(order)};
 }
 
-std::optional<Form> Chooser::convert(const GraphCallNode& c, const GraphVar& v) {
+std::optional<Form> Chooser::convert(const GraphCallNode& c, const VarBinding& b) {
   const std::string& op = c.opName();
-  const TensorTypeNode& result = *knownTensor(v);
-  if (isConv(op)) return convertConv(c);
+  const TensorTypeNode& result = *knownTensor(b->var);
+  if (isConv(op)) return convertConv(c, b);
   if (op == "permute_dims") return convertPermute(c);
   bool any = false;
   for (const GraphExpr& a : c.args) any |= formsOf(a) != nullptr;
@@ -97,9 +94,25 @@ std::optional<Form> Chooser::convert(const GraphCallNode& c, const GraphVar& v) 
   return std::nullopt;
 }
 
-std::optional<Form> Chooser::convertConv(const GraphCallNode& c) {
+// The layout that the answer wants for a convolution; the model wants channels last where they fill vectors.
+Result<bool> Chooser::wantsLast(const GraphCallNode& c, const VarBinding& b) {
+  constexpr int64_t kFewestOutputs = 8;
+  bool fills = convShape(c)->outputs >= kFewestOutputs, last = fills || hasLast(c.args[0]);
+  if (!ask_) return last;
+  const char* why = fills  ? "its output channels fill vectors"
+                    : last ? "few output channels, but its input is channels last"
+                           : "its few output channels do not fill vectors";
+  Question q{
+      "layout of " + subjectOf(b), {str("channels last"), str("channels first")}, {}, last ? 0u : 1u, why};
+  BEVEL_TRY(size_t answer, ask_(q));
+  return answer == 0;
+}
+
+std::optional<Form> Chooser::convertConv(const GraphCallNode& c, const VarBinding& b) {
   auto shape = convShape(c);
-  if (!shape || (shape->outputs < kFewestOutputs && !hasLast(c.args[0]))) return std::nullopt;
+  auto last = shape ? wantsLast(c, b) : Result<bool>(false);
+  if (!last) fault(std::move(last.error()));
+  if (!last || !*last) return std::nullopt;
   size_t rank = knownTensor(c.args[0])->shape.size();
   Form x{formOf(c.args[0], lastOrder(rank)), lastOrder(rank)};
   GraphExpr w = c.args[1];

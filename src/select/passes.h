@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "ir/graph.h"
+#include "ir/question.h"
 
 namespace bevel {
 
@@ -19,11 +19,13 @@ Result<Module> foldAffine(const Module& module);
 /// Chains that exporters make of one operator become that operator again: layer_norm, rms_norm, softmax.
 Result<Module> recognizePatterns(const Module& module);
 
-/// Transposed convolutions whose windows do not overlap become convolutions of kernel one and moves.
-Result<Module> chooseAlgorithm(const Module& module);
+/// Transposed convolutions whose windows do not overlap become convolutions of kernel one and moves. Asks for each:
+/// "pixel products of BINDING".
+Result<Module> chooseAlgorithm(const Module& module, const Ask& ask = {});
 
 /// Regions around convolutions compute channels last (see layout.cc). The function's attribute
-/// "channels_last" holds the number of convolutions and poolings so converted.
-Result<Module> chooseLayout(const Module& module);
+/// "channels_last" holds the number of convolutions and poolings so converted. Asks for each convolution: "layout of
+/// BINDING".
+Result<Module> chooseLayout(const Module& module, const Ask& ask = {});
 
 } // namespace bevel

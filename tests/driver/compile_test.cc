@@ -1,54 +1,16 @@
 // Modules compiled and run in this process: dimensions, branches, loops, tuples, constants, packed functions.
-#include "driver/compile.h"
-#include "driver/session.h"
-
-#include "base/file.h"
-
-#include <filesystem>
-#include <gtest/gtest.h>
-#include <unistd.h>
+#include "tests/driver/support.h"
 
 namespace bevel {
 namespace {
 
-struct Ran {
-  std::vector<HostValue> outputs;
-  std::string error;
-};
-
-// Runs the function "main" of a text module with and without optimisation; both must agree.
 Ran runOnce(const std::string& text, const std::vector<HostValue>& inputs, bool optimize) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("bevel_compile_test_" + std::to_string(getpid()) + ".py"))
-          .string();
-  Ran out;
-  auto failed = [&](const Error& e) {
-    out.error = e.str();
-    return out;
-  };
-  if (auto ok = writeFile(path, std::string_view(text)); !ok) return failed(ok.error());
   BuildOptions options;
   options.optimize = optimize;
-  options.useCache = false;
-  auto compiled = compileFile(path, options);
-  std::filesystem::remove(path);
-  if (!compiled) return failed(compiled.error());
-  auto program = load(*compiled);
-  if (!program) return failed(program.error());
-  auto session = Session::create(*program, 2);
-  if (!session) return failed(session.error());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (auto ok = (*session)->setInput(i, inputs[i]); !ok) return failed(ok.error());
-  for (int repeat = 0; repeat < 2; ++repeat) // memory kept between runs must not change results
-    if (auto ok = (*session)->run(); !ok) return failed(ok.error());
-  for (size_t i = 0; i < (*session)->outputs().size(); ++i) {
-    auto value = (*session)->output(i);
-    if (!value) return failed(value.error());
-    out.outputs.push_back(*value);
-  }
-  return out;
+  return runText(text, inputs, options);
 }
 
+// Runs the function "main" of a text module with and without optimisation; both must agree.
 Ran run(const std::string& text, const std::vector<HostValue>& inputs) {
   Ran plain = runOnce(text, inputs, false), fast = runOnce(text, inputs, true);
   EXPECT_EQ(plain.error, fast.error);
@@ -66,11 +28,6 @@ Ran run(const std::string& text, const std::vector<HostValue>& inputs) {
   return fast;
 }
 
-HostValue floats(std::vector<int64_t> shape, double first = 0, double step = 1) {
-  auto t = TensorObject::zeros(kFloat32, std::move(shape));
-  for (int64_t i = 0; i < t->size(); ++i) t->setDouble(i, first + step * double(i));
-  return {t, false, {}};
-}
 HostValue scalarBool(bool b) {
   return {TensorObject::of<int>(kBool, {}, {b}), false, {}};
 }

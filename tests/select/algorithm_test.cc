@@ -19,9 +19,9 @@ TEST(Algorithm, WindowsApartBecomePixels) {
     GraphVar x = g.input("x", shape);
     g.begin();
     Module before = g.end({g.op(k.op, {x, values.constant(k.w)}, {{"strides", ints(k.strides)}})});
-    Module after = checkPass(chooseAlgorithm, before, {values.tensor(k.x)});
+    Module after = checkPass(modelAlgorithm, before, {values.tensor(k.x)});
     EXPECT_EQ(countCalls(after, k.op), 0);
-    checkPass(chooseLayout, after, {values.tensor(k.x)});
+    checkPass(modelLayout, after, {values.tensor(k.x)});
   }
 }
 
@@ -36,7 +36,7 @@ TEST(Algorithm, OverlapPaddingAndGroupsStay) {
                           {{"strides", ints({2, 2})}, {"padding", ints({0, 1})}});
   GraphExpr grouped = g.op("nn.conv_transpose2d", {x, values.constant({4, 2, 2, 2})},
                            {{"strides", ints({2, 2})}, {"groups", intImm(2)}});
-  Module after = checkPass(chooseAlgorithm, g.end({overlap, padded, grouped}), {values.tensor({1, 4, 3, 3})});
+  Module after = checkPass(modelAlgorithm, g.end({overlap, padded, grouped}), {values.tensor({1, 4, 3, 3})});
   EXPECT_EQ(countCalls(after, "nn.conv_transpose2d"), 3);
 }
 

@@ -44,7 +44,7 @@ TEST(Layout, ConvolutionsOfAllKinds) {
     Graph g;
     GraphVar x = g.input("x", dims(k.x));
     g.begin();
-    Module after = checkPass(chooseLayout, g.end({g.op(k.op, {x, values.constant(k.w)}, k.attrs)}),
+    Module after = checkPass(modelLayout, g.end({g.op(k.op, {x, values.constant(k.w)}, k.attrs)}),
                              {values.tensor(k.x)});
     EXPECT_EQ(countCalls(after, "permute_dims"), 2) << k.op;
     EXPECT_EQ(attrInt(cast<FunctionNode>(after->find("main"))->attrs, "channels_last"), 1);
@@ -57,7 +57,7 @@ TEST(Layout, FewOutputsStartNoRegion) {
   GraphVar x = g.input("x", dims({1, 3, 5, 5}));
   g.begin();
   Module after =
-      checkPass(chooseLayout, g.end({conv(g, values, x, {5, 3, 3, 3})}), {values.tensor({1, 3, 5, 5})});
+      checkPass(modelLayout, g.end({conv(g, values, x, {5, 3, 3, 3})}), {values.tensor({1, 3, 5, 5})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 0);
 }
 
@@ -77,7 +77,7 @@ TEST(Layout, ResidualBlocksOfSymbolicWidth) {
   y = g.op("nn.prelu", {y, values.constant({5, 1, 1})});
   Module before = g.end({y});
   for (int64_t width : {5, 12}) {
-    Module after = checkPass(chooseLayout, before, {values.tensor({1, 3, 8, width})});
+    Module after = checkPass(modelLayout, before, {values.tensor({1, 3, 8, width})});
     EXPECT_EQ(countCalls(after, "permute_dims"), 2);
   }
 }
@@ -94,7 +94,7 @@ TEST(Layout, SqueezeAndExcite) {
     s = g.op("nn.relu", {conv(g, values, s, {6, 24, 1, 1})});
     s = g.op("sigmoid", {g.op("add", {conv(g, values, s, {24, 6, 1, 1}), values.constant({1, 24, 1, 1})})});
     y = conv(g, values, g.op("multiply", {y, s}), {16, 24, 1, 1});
-    Module after = checkPass(chooseLayout, g.end({y}), {values.tensor({2, 3, 6, 5})});
+    Module after = checkPass(modelLayout, g.end({y}), {values.tensor({2, 3, 6, 5})});
     EXPECT_EQ(countCalls(after, "permute_dims"), 2);
   }
 }
@@ -121,7 +121,7 @@ TEST(Layout, ConcatSlicesPadsAndReductions) {
             channels = g.op("mean", {soft}, {{"axis", ints({2, 3})}});
   GraphExpr rowsBack = g.op("nn.relu", {rows});
   Module after =
-      checkPass(chooseLayout, g.end({best, rowsBack, all, channels}), {values.tensor({1, 3, 6, 7})});
+      checkPass(modelLayout, g.end({best, rowsBack, all, channels}), {values.tensor({1, 3, 6, 7})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 2); // at the input, and of the one result that is not whole
 }
 
@@ -137,7 +137,7 @@ TEST(Layout, BroadcastsOfLowerRankAndLogicalOperands) {
   y = g.op("subtract", {other, y});
   y = g.op("clip", {y, scalarConstant(-0.5), scalarConstant(2)});
   y = g.op("where", {g.op("greater", {y, values.constant({8, 4, 1})}), y, g.op("negative", {y})});
-  Module after = checkPass(chooseLayout, g.end({y}),
+  Module after = checkPass(modelLayout, g.end({y}),
                            {values.tensor({2, 3, 4, 5}), values.tensor({4, 5}), values.tensor({2, 8, 4, 5})});
   EXPECT_EQ(countCalls(after, "nn.conv2d"), 1);
   EXPECT_EQ(countCalls(after, "permute_dims"), 3); // x, other and the result; row gets an axis only
@@ -150,7 +150,7 @@ TEST(Layout, FlattenBehindGlobalPoolingIsAView) {
   g.begin();
   GraphExpr y = g.op("nn.avg_pool", {block(g, values, x, 3, 24)}, {{"kernel", ints({5, 5})}});
   y = g.op("matmul", {g.op("reshape", {y, shapeOf(dims({2, 24}))}), values.constant({24, 10})});
-  Module after = checkPass(chooseLayout, g.end({y}), {values.tensor({2, 3, 5, 5})});
+  Module after = checkPass(modelLayout, g.end({y}), {values.tensor({2, 3, 5, 5})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 1);
 }
 
@@ -164,7 +164,7 @@ TEST(Layout, TransposesOfTheModelCancel) {
   GraphExpr y = conv(g, values, x, {16, 3, 4, 1}); // height one
   y = g.op("permute_dims", {g.op("squeeze", {y}, {{"axis", ints({2})}})}, {{"axes", ints({0, 2, 1})}});
   y = g.op("matmul", {y, values.constant({16, 5})});
-  Module after = checkPass(chooseLayout, g.end({y}), {values.tensor({1, 3, 4, 7})});
+  Module after = checkPass(modelLayout, g.end({y}), {values.tensor({1, 3, 4, 7})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 1);
 
   Graph h;
@@ -173,7 +173,7 @@ TEST(Layout, TransposesOfTheModelCancel) {
   y = conv(h, values, image, {16, 3, 4, 4}, {{"strides", ints({4, 4})}});
   y = h.op("permute_dims", {h.op("reshape", {y, shapeOf(dims({1, 16, 6}))})}, {{"axes", ints({0, 2, 1})}});
   y = h.op("matmul", {y, values.constant({16, 5})});
-  after = checkPass(chooseLayout, h.end({y}), {values.tensor({1, 3, 8, 12})});
+  after = checkPass(modelLayout, h.end({y}), {values.tensor({1, 3, 8, 12})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 1);
 }
 
@@ -189,7 +189,7 @@ TEST(Layout, ChannelShuffleAndDepthToSpace) {
   y = g.op("permute_dims", {g.op("reshape", {y, shapeOf(dims({1, 2, 2, 3, 4, 5}))})},
            {{"axes", ints({0, 3, 4, 1, 5, 2})}});
   y = block(g, values, g.op("reshape", {y, shapeOf(dims({1, 3, 8, 10}))}), 3, 8);
-  Module after = checkPass(chooseLayout, g.end({y}), {values.tensor({1, 3, 4, 5})});
+  Module after = checkPass(modelLayout, g.end({y}), {values.tensor({1, 3, 4, 5})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 4); // both ends, and one inside each
 }
 
@@ -208,7 +208,7 @@ TEST(Layout, AttentionBehindAConvolution) {
   GraphExpr scores = g.op("nn.softmax", {g.op("matmul", {heads({0, 2, 1, 3}), heads({0, 2, 3, 1})})});
   y = g.op("permute_dims", {g.op("matmul", {scores, heads({0, 2, 1, 3})})}, {{"axes", ints({0, 2, 1, 3})}});
   y = g.op("matmul", {g.op("reshape", {y, shapeOf(dims({2, 4, 8}))}), values.constant({8, 8})});
-  Module after = checkPass(chooseLayout, g.end({y}), {values.tensor({2, 3, 4, 4})});
+  Module after = checkPass(modelLayout, g.end({y}), {values.tensor({2, 3, 4, 4})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 5); // the input's and the four of attention
 }
 
@@ -220,7 +220,7 @@ TEST(Layout, Resize) {
   GraphExpr y = block(g, values, x, 3, 8);
   y = g.op("image.resize_axis", {y, shapeOf(dims({8}))}, {{"axis", intImm(2)}, {"mode", str("linear")}});
   y = g.op("image.resize_axis", {y, shapeOf(dims({7}))}, {{"axis", intImm(-1)}});
-  Module after = checkPass(chooseLayout, g.end({block(g, values, y, 8, 8)}), {values.tensor({1, 3, 4, 5})});
+  Module after = checkPass(modelLayout, g.end({block(g, values, y, 8, 8)}), {values.tensor({1, 3, 4, 5})});
   EXPECT_EQ(countCalls(after, "permute_dims"), 2);
 }
 
@@ -235,7 +235,7 @@ TEST(Layout, TakeAndUnknownOperators) {
   GraphExpr some = g.op("take", {y, rows}, {{"axis", intImm(2)}}),
             column = g.op("take", {y, one}, {{"axis", intImm(3)}});
   GraphExpr running = g.op("cumsum", {y}, {{"axis", intImm(3)}});
-  checkPass(chooseLayout, g.end({some, column, running}), {values.tensor({1, 3, 4, 5})}, 1e-4);
+  checkPass(modelLayout, g.end({some, column, running}), {values.tensor({1, 3, 4, 5})}, 1e-4);
 }
 
 } // namespace

@@ -184,4 +184,12 @@ inline Module checkPass(Result<Module> (*pass)(const Module&), const Module& bef
   return *after;
 }
 
+/// What the models choose, nobody being asked.
+inline Result<Module> modelAlgorithm(const Module& m) {
+  return chooseAlgorithm(m);
+}
+inline Result<Module> modelLayout(const Module& m) {
+  return chooseLayout(m);
+}
+
 } // namespace bevel::test

@@ -323,8 +323,8 @@ Status parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops, const Role
     if (!isConst(loop->extent, 1)) shares.push_back({int64_t(i)});
   }
   shares.emplace_back();
-  Question q{"threads share of " + r.reduction->block->name, {}, {}, 0};
-  for (const auto& share : shares) q.candidates.emplace_back(intList(share));
+  Question q{"threads share of " + r.reduction->block->name, {}};
+  for (const auto& share : shares) q.candidates.push_back(intList(share));
   auto apply = [&](Schedule& s, const Decision& d) -> Status {
     std::vector<LoopRV> chosen;
     for (int64_t i : shares[d.index]) chosen.push_back(loops[size_t(i)]);
@@ -446,9 +446,9 @@ Result<TilePlan> askTile(Schedule& sch, const Roles& r, const RuleContext& conte
   std::stable_sort(tiles.begin() + 1, tiles.end(),
                    [](const TileCandidate& a, const TileCandidate& b) { return a.cycles < b.cycles; });
   tiles.resize(std::min(tiles.size(), kTiles));
-  Question q{"register tile of " + r.reduction->block->name, {}, {}, 0};
+  Question q{"register tile of " + r.reduction->block->name, {}};
   for (const TileCandidate& t : tiles) {
-    q.candidates.emplace_back(intList({t.rows, t.vectors}));
+    q.candidates.push_back(intList({t.rows, t.vectors}));
     q.costs.push_back(std::round(t.cycles));
   }
   BEVEL_TRY(Decision tile, decide(sch, context, q));

@@ -11,6 +11,7 @@
 //    - it is injective, and nothing non-trivial would be computed more often than before; or
 //    - it is a reduction or contraction, the group's only one, and every call between it and the result works
 //      element by element on its shape.
+//    This is what the model chooses; each such choice is a question.
 // 3. A group that is full takes no more: steps of a schedule look at the whole program, so the time of a
 //    compile grows with the square of the largest one.
 // 4. Views join only between two others; at the rim of a group they stay views, which cost nothing.
@@ -20,11 +21,13 @@
 #include "graph/passes/fuse_programs.h"
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "loop/reduction.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace bevel {
@@ -54,13 +57,13 @@ bool isTrivial(const PrimFunc& f) {
 
 class BlockFuser {
 public:
-  BlockFuser(BlockBuilder& programs, const std::unordered_set<const Node*>& usedOutside)
-      : programs_(programs), usedOutside_(usedOutside) {}
+  BlockFuser(BlockBuilder& programs, const std::unordered_set<const Node*>& usedOutside, const Ask& ask)
+      : programs_(programs), usedOutside_(usedOutside), ask_(ask) {}
 
   Result<BindingBlock> run(const BindingBlock& block) {
     collect(block);
     for (int i = int(calls_.size()); i-- > 0;)
-      if (calls_[size_t(i)].group < 0) grow(i);
+      if (calls_[size_t(i)].group < 0) BEVEL_CHECK(grow(i));
     Array<NodeRef> out;
     for (const NodeRef& b : block->bindings) {
       auto it = indexOf_.find(b);
@@ -112,10 +115,10 @@ private:
     calls_[size_t(producer)].consumers.push_back(consumer);
   }
 
-  void grow(int last) {
+  Status grow(int last) {
     calls_[size_t(last)].group = last;
     FusionKind kind = calls_[size_t(last)].kind;
-    if (kind == FusionKind::kOpaque || kind == FusionKind::kView) return;
+    if (kind == FusionKind::kOpaque || kind == FusionKind::kView) return {};
     bool anchored = anchors(kind);
     std::set<int, std::greater<int>> members = {last};
     for (bool changed = true; changed;) {
@@ -123,7 +126,9 @@ private:
       for (int m : std::vector<int>(members.begin(), members.end()))
         for (int p : calls_[size_t(m)].producers) {
           if (members.size() == kLargestGroup) break;
-          if (calls_[size_t(p)].group >= 0 || !mayJoin(p, last, anchored)) continue;
+          if (calls_[size_t(p)].group >= 0 || !mayJoin(p, last)) continue;
+          BEVEL_TRY(bool joins, wantsJoin(p, last, anchored));
+          if (!joins) continue;
           calls_[size_t(p)].group = last;
           anchored |= anchors(calls_[size_t(p)].kind);
           members.insert(p);
@@ -132,26 +137,47 @@ private:
     }
     dropRimViews(last, members);
     members_[last] = {members.rbegin(), members.rend()};
+    return {};
   }
 
-  bool mayJoin(int p, int last, bool anchored) {
+  bool mayJoin(int p, int last) {
     const CallInfo& c = calls_[size_t(p)];
-    if (c.escapes || c.kind == FusionKind::kOpaque) return false;
-    for (int user : c.consumers)
-      if (calls_[size_t(user)].group != last) return false;
-    for (int user : c.consumers)
-      if (!mayRead(c, calls_[size_t(user)])) return false;
-    if (!anchors(c.kind)) return true;
-    return !anchored && elementwisePath(p, last);
+    return !c.escapes && c.kind != FusionKind::kOpaque &&
+           std::all_of(c.consumers.begin(), c.consumers.end(),
+                       [&](int user) { return calls_[size_t(user)].group == last; });
   }
 
-  // Whether reading the producer from inside the consumer repeats nothing worth keeping.
-  bool mayRead(const CallInfo& producer, const CallInfo& consumer) {
-    if (consumer.kind == FusionKind::kContraction) return false; // operands are read many times
+  // Views follow what the model thinks: alone they cost nothing.
+  Result<bool> wantsJoin(int p, int last, bool anchored) {
+    const char* against = reasonAgainst(p, last, anchored);
+    if (!ask_ || calls_[size_t(p)].kind == FusionKind::kView) return !against;
+    auto [it, isNew] = answers_.emplace(std::pair(p, last), !against);
+    if (isNew) {
+      std::string name = "fusion of " + subjectOf(calls_[size_t(p)].binding) + " into " +
+                         subjectOf(calls_[size_t(last)].binding);
+      BEVEL_TRY(size_t answer, ask_(yesNo(name, !against, against ? against : "")));
+      it->second = answer == 0;
+    }
+    return it->second;
+  }
+
+  // Null where joining costs nothing.
+  const char* reasonAgainst(int p, int last, bool anchored) {
+    const CallInfo& c = calls_[size_t(p)];
+    for (int user : c.consumers)
+      if (const char* why = reasonAgainstReading(c, calls_[size_t(user)])) return why;
+    if (!anchors(c.kind)) return nullptr;
+    if (anchored) return "the group has a reduction or contraction";
+    return elementwisePath(p, last) ? nullptr : "what follows is not element by element on its shape";
+  }
+
+  // Whether reading the producer from inside the consumer repeats something worth keeping.
+  const char* reasonAgainstReading(const CallInfo& producer, const CallInfo& consumer) {
+    if (consumer.kind == FusionKind::kContraction) return "a contraction reads its operands many times";
     if (consumer.kind == FusionKind::kView || producer.trivial || producer.kind == FusionKind::kView)
-      return true;
-    if (anchors(producer.kind)) return true; // elementwisePath decides
-    return readsEachOnce(producer, consumer);
+      return nullptr;
+    if (anchors(producer.kind)) return nullptr; // elementwisePath decides
+    return readsEachOnce(producer, consumer) ? nullptr : "it would be computed more often";
   }
 
   // The consumer's iteration space is no larger than what it reads from the producer.
@@ -266,6 +292,8 @@ private:
 
   BlockBuilder& programs_;
   const std::unordered_set<const Node*>& usedOutside_;
+  const Ask& ask_;
+  std::map<std::pair<int, int>, bool> answers_;
   std::vector<CallInfo> calls_;
   std::unordered_map<NodeRef, int, RefHash> indexOf_;
   std::unordered_map<int, std::vector<int>> members_;
@@ -301,13 +329,15 @@ private:
 
 class FunctionFuser {
 public:
-  FunctionFuser(BlockBuilder& programs, const Function& f) : programs_(programs) { uses_.visit(f->body); }
+  FunctionFuser(BlockBuilder& programs, const Function& f, const Ask& ask) : programs_(programs), ask_(ask) {
+    uses_.visit(f->body);
+  }
 
   Result<SeqExpr> run(const SeqExpr& seq) {
     auto copy = mutableCopy(seq);
     for (size_t i = 0; i < seq->blocks.size(); ++i) {
       BEVEL_TRY(BindingBlock inner, branches(seq->blocks[i]));
-      BEVEL_TRY(BindingBlock fused, BlockFuser(programs_, uses_.found).run(inner));
+      BEVEL_TRY(BindingBlock fused, BlockFuser(programs_, uses_.found, ask_).run(inner));
       copy->blocks.set(i, fused);
     }
     return SeqExpr(copy);
@@ -332,17 +362,18 @@ private:
   }
 
   BlockBuilder& programs_;
+  const Ask& ask_;
   OutsideUses uses_;
 };
 
 } // namespace
 
-Result<Module> fuse(const Module& module) {
+Result<Module> fuse(const Module& module, const Ask& ask) {
   BlockBuilder programs(module); // finds equal programs by their hash
   for (size_t i = 0; i < module->names.size(); ++i) {
     if (!module->functions[i].is<FunctionNode>()) continue;
     Function f = cast<FunctionNode>(module->functions[i]);
-    BEVEL_TRY(SeqExpr body, FunctionFuser(programs, f).run(f->body));
+    BEVEL_TRY(SeqExpr body, FunctionFuser(programs, f, ask).run(f->body));
     auto copy = mutableCopy(f);
     copy->body = body;
     programs.updateFunction(module->names[i], Function(copy));

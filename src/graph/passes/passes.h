@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/evaluate.h"
+#include "ir/question.h"
 
 namespace bevel {
 
@@ -27,8 +28,8 @@ Result<Module> decompose(const Module& module);
 Result<Module> legalize(const Module& module);
 
 /// The fusion contract (docs/fusion.md): chains and DAGs of injective programs become one program, and join
-/// the reduction or contraction that feeds them.
-Result<Module> fuse(const Module& module);
+/// the reduction or contraction that feeds them. Asks wherever a program may join a group: "fusion of A into B".
+Result<Module> fuse(const Module& module, const Ask& ask = {});
 
 /// Makes memory explicit: one arena a function, tensors at planned offsets, programs called with their
 /// results as arguments. Liveness follows aliases (views, tuples, match_cast) and branches.

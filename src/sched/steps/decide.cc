@@ -10,7 +10,7 @@ constexpr const char* kDoc =
     R"(Takes one of several candidates of a question that a schedule rule asks; gives the integers of the candidate.
 
 A candidate is an integer, a list of integers, or a name. `costs` are the estimates of a model, the least being the best; they may be left out.
-The decision is the position of the chosen candidate; without one, it is the cheapest (the first, without costs). The default schedules
+`why` may tell the reason. The decision is the position of the chosen candidate; without one, it is the cheapest (the first, without costs). The default schedules
 record with this step what their rules decided, so that other answers can be tried.)";
 
 static Result<NoPlan> check(const Schedule&, const Decide& s) {

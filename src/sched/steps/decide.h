@@ -10,8 +10,9 @@ struct Decide {
   Array<AnyArg> candidates; // an integer, a list of integers, or a name
   std::vector<double> costs = {};
   IntArg decision = {};
+  std::string why = {};
   Array<ExprRV> results = {};
-  STEP_FIELDS(Decide, IN(name), IN(candidates), OPTION(costs), DECISION(decision), OUT(results))
+  STEP_FIELDS(Decide, IN(name), IN(candidates), OPTION(costs), DECISION(decision), OPTION(why), OUT(results))
 };
 
 } // namespace bevel::steps
