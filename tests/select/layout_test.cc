@@ -44,8 +44,8 @@ TEST(Layout, ConvolutionsOfAllKinds) {
     Graph g;
     GraphVar x = g.input("x", dims(k.x));
     g.begin();
-    Module after = checkPass(modelLayout, g.end({g.op(k.op, {x, values.constant(k.w)}, k.attrs)}),
-                             {values.tensor(k.x)});
+    Module after =
+        checkPass(modelLayout, g.end({g.op(k.op, {x, values.constant(k.w)}, k.attrs)}), {values.tensor(k.x)});
     EXPECT_EQ(countCalls(after, "permute_dims"), 2) << k.op;
     EXPECT_EQ(attrInt(cast<FunctionNode>(after->find("main"))->attrs, "channels_last"), 1);
   }
