@@ -148,7 +148,7 @@ void measure(const Case& c, const Target& target) {
     });
   }
   std::vector<double> time = seconds(functions, 4);
-  double peak = 12.0 * 16 * kPeakSteps / time[0] * 1e-9 * target.vectorBits / 256;
+  double peak = 12.0 * 16 * kPeakSteps / time[0] * 1e-9 * target.limits.vectorBits / 256;
   for (size_t p = 0; p < std::size(pipelines); ++p) {
     double rate = c.work * std::max(1, int(4e5 / c.work)) / time[p + 1] * 1e-9;
     std::printf("%-22s %-4s compile %6.1f ms  %8.1f %s", c.name, kNames[int(pipelines[p])], compile[p] * 1e3,

@@ -4,6 +4,7 @@
 #include "driver/bench.h"
 #include "driver/values.h"
 #include "ir/structural.h"
+#include "loop/lower.h"
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +78,8 @@ PrimFunc program(const Module& module, const std::string& name) {
 }
 
 Result<HostKernel> build(const PrimFunc& program) {
-  BEVEL_TRY(auto kernels, HostKernel::compile({{"program", program}}, Target::host(), 1, true));
+  BEVEL_TRY(PrimFunc lowered, lower(program, Target::host()));
+  BEVEL_TRY(auto kernels, HostKernel::compile({{"program", lowered}}, Target::host(), 1, true));
   return kernels.at("program");
 }
 

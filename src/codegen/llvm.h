@@ -23,7 +23,8 @@ namespace bevel {
 
 class KernelCache;
 
-/// A lowered function and the symbol it gets.
+/// A lowered function and the symbol it gets. Its code is for the target that the function carries, else for the one that
+/// is given beside it.
 struct KernelSource {
   std::string name;
   PrimFunc function;
@@ -52,6 +53,9 @@ struct CompileStats {
 Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> kernels, const Target& target,
                                                 const CompileOptions& options = {},
                                                 CompileStats* stats = nullptr);
+
+/// What code for the target needs of the processor: names of runtime/abi/cpu_features.def with a space between.
+Result<std::string> requiredFeatures(const Target& target);
 
 /// LLVM's view of one kernel as text: before and after the passes, and assembly. For people and tests.
 enum class LlvmStage : uint8_t { kEmitted, kOptimized, kAssembly };

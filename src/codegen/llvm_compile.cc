@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/lower.h"
 
 #include <llvm/IR/Verifier.h>
 
@@ -68,7 +69,10 @@ CacheKey keyOf(const KernelSource& kernel, const Target& target, const CompileOp
                      (options.debugInfo ? "g" : "");
   if (kernel.function->origin && options.debugInfo)
     for (const std::string& node : kernel.function->origin->nodes) text += "\n" + node;
-  return cacheKey(text + "\n" + print(kernel.function));
+  // What the program carries says no more, and names caches and cores; the line that it stands on stays.
+  PrimFunc f = kernel.function;
+  if (attr(f->attrs, "target")) f = withAttr(f, "target", make<const StringImmNode>(""));
+  return cacheKey(text + "\n" + print(f));
 }
 
 Result<std::string> compileCached(const KernelSource& kernel, const Target& target,
@@ -104,9 +108,10 @@ Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> ke
   BEVEL_CHECK(checkNames(kernels));
   std::vector<Result<std::string>> results(kernels.size(), std::string());
   std::vector<char> hits(kernels.size(), 0);
-  parallelFor(kernels.size(), options.threads > 0 ? options.threads : Target::host().cores, [&](size_t i) {
+  parallelFor(kernels.size(), options.threads > 0 ? options.threads : Target::host().limits.cores, [&](size_t i) {
     bool hit = false;
-    results[i] = compileCached(kernels[i], target, options, hit);
+    auto own = targetOf(kernels[i].function, target);
+    results[i] = own ? compileCached(kernels[i], *own, options, hit) : fail(std::move(own.error()));
     hits[i] = hit;
   });
   std::vector<std::string> objects;

@@ -7,6 +7,7 @@
 #include "codegen/llvm_emit.h"
 
 #include "ir/build.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/kernel_signature.h"
 
@@ -53,8 +54,8 @@ llvm::Function* KernelEmitter::makeFunction(const std::string& name, llvm::Funct
   f->addFnAttr("target-cpu", target_.cpu);
   if (!target_.tune.empty()) f->addFnAttr("tune-cpu", target_.tune);
   if (!features.empty()) f->addFnAttr("target-features", features);
-  f->addFnAttr("prefer-vector-width", std::to_string(target_.vectorBits));
-  f->addFnAttr("min-legal-vector-width", std::to_string(target_.vectorBits));
+  f->addFnAttr("prefer-vector-width", std::to_string(target_.limits.vectorBits));
+  f->addFnAttr("min-legal-vector-width", std::to_string(target_.limits.vectorBits));
   f->addFnAttr("no-trapping-math", "true");
   f->addFnAttr(llvm::Attribute::NoUnwind);
   f->setUWTableKind(llvm::UWTableKind::Default);
@@ -373,7 +374,7 @@ void KernelEmitter::emitAlloc(const AllocNode& alloc) {
   auto shape = constDims(b.shape);
   int64_t count = 1;
   for (int64_t d : shape.value_or(std::vector<int64_t>{})) count *= d;
-  if (b.scope == "register") {
+  if (inRegisters(b.scope, target_.kind())) {
     s.isRegister = true;
     s.lanes = int(attrInt(alloc.annotations, "lanes", 1));
   } else if (attr(alloc.annotations, "workspace_offset")) {

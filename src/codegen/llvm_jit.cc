@@ -1,6 +1,7 @@
 // Linking compiled kernels into this process with ORC, and showing them to gdb and perf.
 #include "codegen/llvm_passes.h"
 #include "ir/structural.h"
+#include "loop/lower.h"
 
 #include <llvm/ExecutionEngine/JITEventListener.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -47,21 +48,26 @@ public:
   }
 };
 
-/// Functions that kernels call must be in this process.
-Status checkExterns(std::span<const KernelSource> kernels) {
+/// Functions that kernels call must be in this process. The error has the place in the text that the call, or else the
+/// statement around it, comes from.
+Status checkExterns(const PrimFunc& f) {
   std::optional<Error> error;
-  for (const KernelSource& k : kernels)
-    walk(k.function->body, [&](const NodeRef& n) {
-      const auto* call = n.as<CallNode>();
-      if (error || !call || call->op != Intrin::kCallExtern || call->args.empty()) return !error;
-      const auto* name = call->args[0].as<StringImmNode>();
-      if (name && !dlsym(RTLD_DEFAULT, name->value.c_str()))
-        error = Error(ErrorCode::kInvalid,
-                      "call_extern: there is no function '" + name->value + "' in this program")
-                    .at(n)
-                    .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
-      return true;
-    });
+  Origin origin;
+  walk(f->body, [&](const NodeRef& n) {
+    if (n->origin && n->origin->span.line > 0) origin = n->origin;
+    const auto* call = n.as<CallNode>();
+    if (error || !call || call->op != Intrin::kCallExtern || call->args.empty()) return !error;
+    const auto* name = call->args[0].as<StringImmNode>();
+    if (!name || dlsym(RTLD_DEFAULT, name->value.c_str())) return true;
+    error = Error(ErrorCode::kInvalid,
+                  "call_extern: there is no function '" + name->value + "' in this program")
+                .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
+    if (origin)
+      error->file = origin->file, error->span = origin->span;
+    else
+      error = std::move(*error).at(n);
+    return false;
+  });
   if (error) return fail(std::move(*error));
   return {};
 }
@@ -71,10 +77,13 @@ Status checkExterns(std::span<const KernelSource> kernels) {
 Result<std::shared_ptr<const JitModule>> compileJit(std::span<const KernelSource> kernels,
                                                     const Target& target, const CompileOptions& options,
                                                     CompileStats* stats) {
-  if (!target.runsOn(Target::host()))
-    return fail(Error(ErrorCode::kUsage, "this machine cannot run code for " + target.str())
-                    .help("this machine is " + Target::host().str()));
-  BEVEL_CHECK(checkExterns(kernels));
+  for (const KernelSource& k : kernels) {
+    BEVEL_TRY(Target own, targetOf(k.function, target));
+    if (!own.runsOn(Target::host()))
+      return fail(Error(ErrorCode::kUsage, "this machine cannot run code for " + own.str())
+                      .help("this machine is " + Target::host().str()));
+  }
+  for (const KernelSource& k : kernels) BEVEL_CHECK(checkExterns(k.function));
   BEVEL_TRY(std::vector<std::string> objects, compileObjects(kernels, target, options, stats));
   codegen::initializeLlvm(); // the objects may all have come from the cache
   LLJITBuilder builder;

@@ -6,6 +6,7 @@
 #include "codegen/llvm_emit.h"
 
 #include "ir/build.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/kernel_signature.h"
 
@@ -54,7 +55,7 @@ void KernelEmitter::classifyMemory() {
     if (const auto* store = node.as<StoreNode>()) written_[store->buffer->data] = true;
     if (const auto* call = node.as<CallNode>()) hasOpaqueCalls_ |= touchesMemoryOpaquely(call->op);
     const auto* alloc = node.as<AllocNode>();
-    if (!alloc || alloc->buffer->scope == "register") return true;
+    if (!alloc || inRegisters(alloc->buffer->scope, target_.kind())) return true;
     NodeRef offset = attr(alloc->annotations, "workspace_offset");
     if (!offset) {
       add(alloc->buffer->data, {nextRegion++});

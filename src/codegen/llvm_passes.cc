@@ -16,6 +16,7 @@
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
@@ -95,6 +96,19 @@ Result<std::unique_ptr<llvm::TargetMachine>> makeMachine(const Target& target) {
   return machine;
 }
 
+static Result<std::string> featuresOf(const Target& target) {
+  BEVEL_TRY(std::unique_ptr<llvm::TargetMachine> machine, makeMachine(target));
+  const llvm::MCSubtargetInfo& cpu = *machine->getMCSubtargetInfo();
+  std::string out;
+  auto add = [&](const char* name) {
+    if (cpu.checkFeatures(std::string("+") + name)) out += (out.empty() ? "" : " ") + std::string(name);
+  };
+#define X86_FEATURE(name) add(name);
+#include "runtime/abi/cpu_features.def"
+#undef X86_FEATURE
+  return out;
+}
+
 void optimize(llvm::Module& module, llvm::TargetMachine& machine, Pipeline pipeline, bool vectorize) {
   using namespace llvm;
   if (pipeline == Pipeline::kO0) return;
@@ -132,3 +146,11 @@ Result<std::string> emitMachineCode(llvm::Module& module, llvm::TargetMachine& m
 }
 
 } // namespace bevel::codegen
+
+namespace bevel {
+
+Result<std::string> requiredFeatures(const Target& target) {
+  return llvm::Triple(target.triple).isX86() ? codegen::featuresOf(target) : "";
+}
+
+} // namespace bevel

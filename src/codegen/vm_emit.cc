@@ -95,8 +95,24 @@ std::string listedName(const Dict& attrs, const char* key, size_t i, std::string
   return list->items[i].as<StringImmNode>()->value;
 }
 
-VmTables::VmTables(const Module& m, const Target& t) : module(m), target(t) {
-  program.image = std::make_unique<ImageBuilder>(t.str(), "bevel");
+VmTables::VmTables(const Module& m, const Target& t, const std::string& features) : module(m), target(t) {
+  program.image =
+      std::make_unique<ImageBuilder>(TargetSpec{.name = t.str(), .features = features}, "bevel");
+  sections_.emplace(t.brief(), 0);
+}
+
+// The section of the image for the target that the program carries.
+Result<uint32_t> VmTables::section(const PrimFunc& f) {
+  const auto* text = attr(f->attrs, "target").as<StringImmNode>();
+  auto [it, fresh] = sections_.emplace(text ? text->value : target.brief(), 0);
+  if (!fresh) return it->second;
+  BEVEL_TRY(Target own, targetOf(f, target));
+  if (own == target) return 0;
+  if (own.architecture().name != std::string_view(target.architecture().name))
+    return fail(ErrorCode::kUnsupported, "it is for " + own.str() + ", and the library for " + target.str());
+  BEVEL_TRY(std::string features, requiredFeatures(own));
+  it->second = program.image->addTarget({.name = own.str(), .features = features});
+  return it->second;
 }
 
 uint32_t VmTables::constant(const Constant& c) {
@@ -136,6 +152,9 @@ Result<uint32_t> VmTables::kernel(const std::string& name, const PrimFunc& f) {
   if (!fresh) return it->second;
   KernelSpec spec;
   spec.name = name;
+  auto section = this->section(f);
+  if (!section) return fail(std::move(section.error()).note("in tensor program '" + name + "'"));
+  spec.target = *section;
   spec.numBuffers = uint32_t(kernelBuffers(f).size());
   spec.numDims = uint32_t(kernelDims(f).size());
   auto shared = asConst(workspaceBytes(f)), perThread = asConst(workspacePerThreadBytes(f));
@@ -402,9 +421,10 @@ Status emitAll(VmTables& tables, std::map<std::string, ShapeSlots>& slots) {
   for (size_t i = 0; i < tables.module->names.size(); ++i) {
     if (!tables.module->functions[i].is<FunctionNode>()) continue;
     const std::string& name = tables.module->names[i]->name;
-    builders.push_back(&tables.program.image->addFunction(name));
-    tables.functions.emplace(name, builders.back()->index());
     functions.emplace_back(name, cast<FunctionNode>(tables.module->functions[i]));
+    const Dict& attrs = functions.back().second->attrs;
+    builders.push_back(&tables.program.image->addFunction(attrStr(attrs, "global_symbol", name)));
+    tables.functions.emplace(name, builders.back()->index());
   }
   for (size_t i = 0; i < functions.size(); ++i) {
     const auto& [name, f] = functions[i];
@@ -419,14 +439,15 @@ Status emitAll(VmTables& tables, std::map<std::string, ShapeSlots>& slots) {
 
 Result<VmProgram> emitVm(const Module& module, const Target& target) {
   Result<VmProgram> out = fail(ErrorCode::kInternal, "not run");
+  BEVEL_TRY(std::string features, requiredFeatures(target));
   withLargeStack([&] {
     std::map<std::string, ShapeSlots> slots;
     {
-      VmTables draft(module, target);
+      VmTables draft(module, target, features);
       if (Status ok = emitAll(draft, slots); !ok) return void(out = fail(std::move(ok.error())));
     }
     for (auto& [name, s] : slots) s.replay();
-    VmTables tables(module, target);
+    VmTables tables(module, target, features);
     if (Status ok = emitAll(tables, slots); !ok) return void(out = fail(std::move(ok.error())));
     out = std::move(tables.program);
   });

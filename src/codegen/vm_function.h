@@ -14,7 +14,7 @@ namespace bevel {
 /// The tables of the program under construction.
 class VmTables {
 public:
-  VmTables(const Module& module, const Target& target);
+  VmTables(const Module& module, const Target& target, const std::string& features);
   const Module& module;
   const Target& target;
   VmProgram program;
@@ -26,7 +26,10 @@ public:
   uint32_t constant(const Constant& c);
 
 private:
+  Result<uint32_t> section(const PrimFunc& f);
+
   std::unordered_map<std::string, uint32_t> kernels_;
+  std::unordered_map<std::string, uint32_t> sections_; // of the image, by the text of their targets
   std::unordered_map<const TensorObject*, uint32_t> constants_;
 };
 

@@ -90,8 +90,18 @@ void FunctionBuilder::ret(const Args& results) {
   ++numInstructions_;
 }
 
-ImageBuilder::ImageBuilder(std::string_view target, std::string_view producer) {
-  target_ = text(target), producer_ = text(producer); // not as initialisers: they use later members
+ImageBuilder::ImageBuilder(const TargetSpec& target, std::string_view producer) {
+  producer_ = text(producer); // not as an initialiser: it uses later members
+  addTarget(target);
+}
+
+uint32_t ImageBuilder::addTarget(const TargetSpec& spec) {
+  bevel_target_entry e = {};
+  e.name = text(spec.name), e.device = spec.device, e.features = text(spec.features);
+  e.code = bytes_.size(), e.code_size = spec.code.size();
+  bytes_.insert(bytes_.end(), spec.code.begin(), spec.code.end());
+  targets_.push_back(e);
+  return uint32_t(targets_.size() - 1);
 }
 
 uint32_t ImageBuilder::textAlways(std::string_view s) {
@@ -127,7 +137,8 @@ uint32_t ImageBuilder::addKernel(const KernelSpec& spec) {
   e.flags = spec.dynamicWorkspace ? BEVEL_KERNEL_DYNAMIC_WORKSPACE : 0;
   e.num_buffers = spec.numBuffers, e.num_dims = spec.numDims;
   e.workspace_shared = spec.workspaceShared, e.workspace_per_thread = spec.workspacePerThread;
-  e.device = kDLCPU;
+  e.target = spec.target;
+  e.launch = spec.launch.empty() ? BEVEL_NO_LAUNCH : addInts(spec.launch);
   e.origins = text(spec.origins), e.flops_text = text(spec.flopsText), e.bytes_text = text(spec.bytesText);
   e.flops = spec.flops, e.bytes = spec.bytes;
   kernels_.push_back(e);
@@ -235,15 +246,17 @@ std::vector<uint64_t> ImageBuilder::finish() {
   block.words.resize((sizeof(bevel_image_header) + 7) / 8);
   bevel_image_header h = {};
   h.magic = BEVEL_IMAGE_MAGIC, h.abi_version = BEVEL_ABI_VERSION, h.header_size = sizeof h;
-  h.target = target_, h.producer = producer_, h.weights_size = weightsSize_;
+  h.producer = producer_, h.weights_size = weightsSize_;
   h.strings = block.add(strings_.data(), strings_.size(), 1);
   h.ints = block.add(ints_);
   h.functions = block.add(functions);
   h.params = block.add(params);
+  h.targets = block.add(targets_);
   h.kernels = block.add(kernels_);
   h.packed = block.add(packed_);
   h.constants = block.add(constants_);
   h.code = block.add(code);
+  h.bytes = block.add(bytes_);
   h.image_size = block.words.size() * 8;
   memcpy(block.words.data(), &h, sizeof h);
   return std::move(block.words);

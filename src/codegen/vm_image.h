@@ -1,7 +1,7 @@
 // Builds the image of an Executable (runtime/abi/image.h): tables, text, shapes and bytecode. It knows
 // nothing of the IR.
 //
-//   ImageBuilder image("x86-64-v3", "bevel 0.1");
+//   ImageBuilder image({.name = "x86-64-v3", .features = "avx2 fma"}, "bevel 0.1");
 //   uint32_t add = image.addKernel({.name = "add", .numBuffers = 3, .numDims = 1});
 //   FunctionBuilder& f = image.addFunction("main");
 //   uint32_t x = f.addParam({.name = "x", .dtype = f32, .dims = {DimSpec("n")}});
@@ -66,6 +66,14 @@ inline constexpr uint32_t imageDtype(int code, int bits) {
   return uint32_t(code) | uint32_t(bits) << 8 | 1u << 16;
 }
 
+/// A section of kernels. The bytes of a device's code must live until the image is finished.
+struct TargetSpec {
+  std::string name;
+  uint32_t device = kDLCPU;
+  std::string features = {};
+  std::span<const std::byte> code = {};
+};
+
 /// A dimension of a parameter: constant, or a name or expression, or unknown ("").
 struct DimSpec {
   DimSpec(int64_t extent) : extent(extent) {}
@@ -91,6 +99,8 @@ struct KernelSpec {
   bool dynamicWorkspace = false;
   std::string origins = {}, flopsText = {}, bytesText = {};
   double flops = -1, bytes = -1;
+  uint32_t target = 0;                // its section
+  std::vector<int64_t> launch = {}; // of a device's kernel: see bevel_kernel_entry
 };
 
 /// Code of one function. Registers, slots and labels are handed out by number.
@@ -146,7 +156,11 @@ public:
 
 class ImageBuilder {
 public:
-  ImageBuilder(std::string_view target, std::string_view producer);
+  /// `target`: what the model is compiled for, section 0.
+  ImageBuilder(const TargetSpec& target, std::string_view producer);
+
+  /// A further section.
+  uint32_t addTarget(const TargetSpec& spec);
 
   uint32_t addKernel(const KernelSpec& spec);
   /// The bytes must live until the weights are written; text: see encodeTexts.
@@ -173,10 +187,12 @@ private:
   uint64_t addInts(std::span<const int64_t> values);
   bevel_param_entry paramEntry(const ParamSpec& spec);
 
-  uint32_t target_ = BEVEL_NO_STRING, producer_ = BEVEL_NO_STRING;
+  uint32_t producer_ = BEVEL_NO_STRING;
   std::string strings_;
   std::map<std::string, uint32_t, std::less<>> stringOffsets_;
   std::vector<int64_t> ints_;
+  std::vector<bevel_target_entry> targets_;
+  std::vector<std::byte> bytes_;
   std::vector<bevel_kernel_entry> kernels_;
   std::vector<uint32_t> packed_;
   std::map<std::string, uint32_t, std::less<>> packedIndices_;

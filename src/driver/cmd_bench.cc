@@ -123,7 +123,7 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   Measured out;
   BEVEL_TRY(Module counted, countWork(module));
   out.flops = attrFloat(cast<PrimFuncNode>(counted->find(name))->attrs, "flops", -1);
-  BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
+  BEVEL_TRY(PrimFunc program, preparedProgram(module, name, options));
   BEVEL_TRY(HostKernel kernel, compiledProgram(module, name, program, options));
   out.compileMs = (now() - begin) * 1000;
   out.compilePeak = peakMegabytes();

@@ -1,4 +1,4 @@
-// bevel explain: what fused into what, what was chosen for the graph and for each kernel, and why.
+// bevel explain: what fused into what, and what the passes note of their decisions, and why.
 #include "driver/commands.h"
 #include "driver/console.h"
 
@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -66,54 +65,34 @@ std::string text(const json& d, const char* key) {
   return d[key].get<std::string>();
 }
 
-// What was taken, and the alternatives with what the model thinks each costs.
-std::string choiceText(const json& d) {
-  std::vector<std::string> all;
-  for (size_t i = 0; i < d["candidates"].size(); ++i) {
-    std::string cost = d["costs"].empty() ? "" : fmt::format(" ({} cycles)", d["costs"][i].get<double>());
-    all.push_back(d["candidates"][i].get<std::string>() + cost);
+// What the passes note, each subject and its lines once.
+void showNotes(const std::vector<Note>& notes, bool details) {
+  std::map<std::pair<std::string, std::string>, std::vector<const Note*>> bySubject;
+  for (const Note& n : notes)
+    if (details || !n.detail) bySubject[{n.pass, n.subject}].push_back(&n);
+  std::string pass;
+  for (const Note& first : notes) {
+    auto found = bySubject.extract({first.pass, first.subject});
+    if (!found) continue; // shown already
+    if (pass != first.pass) say("\n{}\n", pass = first.pass);
+    say("  {}\n", first.subject);
+    for (const Note* n : found.mapped())
+      for (std::string_view rest = n->text; !rest.empty();) {
+        std::string_view line = rest.substr(0, rest.find('\n'));
+        say("    {}{}\n", n->detail ? "| " : "", line);
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      }
   }
-  size_t taken = d["decision"].get<size_t>();
-  std::string chosen = std::move(all[taken]), why = text(d, "why");
-  all.erase(all.begin() + ptrdiff_t(taken));
-  return fmt::format("{}{}; instead of {}", chosen, why.empty() ? "" : " (" + why + ")",
-                     fmt::join(all, ", "));
 }
 
-// Questions of one kind that were answered alike are one entry: "layout of conv1" and "layout of conv2".
-void showGraphDecisions(const json& decisions) {
-  std::map<std::string, std::vector<std::string>> groups;
-  for (const json& d : decisions) {
-    std::string name = text(d, "name"), of = " of ";
-    size_t at = name.find(of);
-    groups[name.substr(0, at) + ": " + choiceText(d)].push_back(name.substr(at + of.size()));
-  }
-  say("\nchoices for the graph\n");
-  if (groups.empty()) say("  there was nothing to choose\n");
-  for (const auto& [choice, names] : groups) say("  {}\n    {}\n", choice, fmt::join(names, "\n    "));
-}
-
-void show(const json& d, bool traces) {
+void show(const json& d, const std::vector<Note>& notes, bool details) {
   say("kernels, and the nodes of the model that fused into each\n");
   if (d["calls"].empty()) say("  no graph function calls one\n");
   for (const json& c : d["calls"]) {
     std::string nodes = text(c, "nodes");
     say("  {} ({}){}\n", text(c, "callee"), text(c, "kind"), nodes.empty() ? "" : ": " + nodes);
   }
-  showGraphDecisions(d["decisions"]);
-  say("\nschedules, and why\n");
-  for (const json& s : d["schedules"]) {
-    say("  {}\n", text(s, "kernel"));
-    for (const json& w : s["why"]) say("    {}\n", w.get<std::string>());
-    for (const json& c : s["decisions"]) say("    - {}: {}\n", text(c, "name"), choiceText(c));
-    if (!traces) continue;
-    std::string trace = text(s, "trace");
-    for (size_t at = 0; at < trace.size();) {
-      size_t end = std::min(trace.find('\n', at), trace.size());
-      say("    | {}\n", trace.substr(at, end - at));
-      at = end + 1;
-    }
-  }
+  showNotes(notes, details);
   say("\nmemory for the tensors between kernels: {}\n", text(d, "arena"));
 }
 
@@ -134,21 +113,27 @@ Status run(const ExplainFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
   clearProgress();
-  json out = {{"calls", callsOf(compiled.module)}, {"decisions", decisionsJson(compiled.decisions)}};
-  json schedules = json::array();
+  auto gone = [&](const std::string& name) { return !compiled.module->find(name); };
+  std::erase_if(compiled.notes, [&](const Note& n) { return n.program && gone(n.subject); });
+  json notes = json::array(), schedules = json::array();
+  for (const Note& n : compiled.notes)
+    notes.push_back({{"pass", n.pass}, {"subject", n.subject}, {"text", n.text}, {"detail", n.detail}});
   for (const ScheduleReport& s : compiled.schedules)
-    if (compiled.module->find(s.name)) // not what ran while compiling, nor views
+    if (!gone(s.name)) // it ran while compiling, or is a view
       schedules.push_back({{"kernel", s.name},
                            {"why", s.why},
                            {"decisions", decisionsJson(s.trace)},
                            {"trace", s.trace.str()},
                            {"simpler", s.simpler}});
-  out["schedules"] = schedules;
-  out["arena"] = arenaOf(compiled.module);
+  json out = {{"calls", callsOf(compiled.module)},
+              {"decisions", decisionsJson(compiled.decisions)},
+              {"notes", notes},
+              {"schedules", schedules},
+              {"arena", arenaOf(compiled.module)}};
   if (f.json)
     say("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
   else
-    show(out, f.traces);
+    show(out, compiled.notes, f.traces);
   return {};
 }
 

@@ -36,7 +36,7 @@ void list(PipelineContext& context, bool json) {
 // A trace alone shows just what the schedule makes; before other passes it is a pass like them.
 Result<std::vector<Pass>> chosenPasses(PipelineContext& context, const OptFlags& f) {
   std::string names = f.passes;
-  if (!context.scheduleFile.empty() && names.find("apply_trace") == std::string::npos && !names.empty())
+  if (!context.options.scheduleFile.empty() && names.find("apply_trace") == std::string::npos && !names.empty())
     names = "apply_trace," + names;
   return selectPasses(knownPasses(context), names);
 }
@@ -59,10 +59,7 @@ Result<Module> only(const Module& module, const std::string& function, const std
 
 Status optimise(const OptFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
-  PipelineContext context;
-  context.target = options.target;
-  context.threads = options.threads;
-  context.scheduleFile = options.scheduleFile;
+  PipelineContext context(options);
   if (f.list) {
     list(context, f.json);
     return {};
@@ -74,13 +71,11 @@ Status optimise(const OptFlags& f) {
   if (!f.build.schedule.empty() && passes.empty()) {
     BEVEL_TRY(module, applyTraceFile(module, f.build.schedule));
   }
-  PassOptions run;
+  PassOptions run = passOptions(options);
   run.verifyEach = true;
   run.roundTripEach = f.verifyEach;
-  run.disabled = f.build.without;
   run.printChanged = f.printChanged;
   run.stopAfter = f.stopAfter;
-  run.dumpDir = f.build.dumpDir;
   std::vector<PassTiming> timings;
   run.timings = &timings;
   BEVEL_TRY(Module result, runPasses(passes, module, run));

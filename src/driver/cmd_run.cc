@@ -183,7 +183,7 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
 }
 
 Status runProgram(const Module& module, const std::string& name, const RunFlags& f, BuildOptions options) {
-  BEVEL_TRY(PrimFunc program, scheduledProgram(module, name, options));
+  BEVEL_TRY(PrimFunc program, preparedProgram(module, name, options));
   ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
   BEVEL_TRY(auto scalars, programScalars(program, inputs));

@@ -32,7 +32,7 @@ void addDocs(CLI::App& app, Command& command);
 struct BuildFlags {
   std::string target = "host", dumpDir, schedule;
   int compileThreads = 0;
-  bool noOpt = false, fastMath = false, noCache = false, timings = false;
+  bool noOpt = false, onlySchedule = false, fastMath = false, noCache = false, timings = false;
   std::vector<std::string> dims, shapes; // NAME=VALUE
   std::vector<std::string> answers;      // QUESTION=CANDIDATE
   std::vector<std::string> without;      // names of passes

@@ -1,7 +1,6 @@
 // See compile.h.
 #include "driver/compile.h"
 
-#include "base/parallel.h"
 #include "base/stack.h"
 #include "codegen/cache.h"
 #include "driver/check_names.h"
@@ -10,14 +9,11 @@
 #include "import/onnx.h"
 #include "ir/constants.h"
 #include "ir/verify.h"
-#include "loop/lower.h"
 #include "ops/ops.h"
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <mutex>
 #include <new>
 
 namespace bevel {
@@ -50,66 +46,25 @@ Module withFirst(const Module& module, const std::string& main) {
   return Module(out);
 }
 
-// Tensor programs as flat loops, on several threads.
-Result<Module> lowerAll(const Module& module, const BuildOptions& o) {
-  std::vector<size_t> programs;
-  for (size_t i = 0; i < module->functions.size(); ++i)
-    if (module->functions[i].is<PrimFuncNode>()) programs.push_back(i);
-  std::vector<Result<PrimFunc>> lowered(programs.size(), fail(ErrorCode::kInternal, "not run"));
-  std::atomic<size_t> done = 0;
-  std::mutex mutex;
-  parallelFor(programs.size(), o.threads, [&](size_t k) {
-    lowered[k] = lower(cast<PrimFuncNode>(module->functions[programs[k]]), o.target);
-    std::lock_guard lock(mutex);
-    tell(o, "lowering", ++done, programs.size());
-  });
-  auto out = mutableCopy(module);
-  for (size_t k = 0; k < programs.size(); ++k) {
-    if (!lowered[k])
-      return fail(
-          std::move(lowered[k].error()).note("while lowering '" + module->names[programs[k]]->name + "'"));
-    out->functions.set(programs[k], *lowered[k]);
-  }
-  return Module(out);
-}
-
 Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const std::string& main) {
   double begin = now();
   Compiled out;
   out.target = o.target;
   out.options = o;
-  PipelineContext context;
-  context.target = o.target;
-  context.threads = o.threads;
-  context.optimize = o.optimize;
-  context.interpret = o.interpret;
-  context.fastMath = o.fastMath;
-  context.useCache = o.useCache;
-  context.scheduleFile = o.scheduleFile;
-  context.decisions.answers = o.answers;
-  std::vector<Pass> passes = compilePasses(context);
-  passes.push_back({"lower", "programs as flat loops", [&](const Module& m) {
-                      out.module = m;
-                      return lowerAll(m, o);
-                    }});
-  for (const char* needed : {"legalize", "plan_memory", "lower"}) // machine code is made of what these leave
-    if (std::find(o.without.begin(), o.without.end(), needed) != o.without.end())
-      return fail(ErrorCode::kUsage, fmt::format("pass '{}' cannot be left out of a compile", needed));
-  PassOptions run;
-  run.dumpDir = o.dumpDir;
-  run.disabled = o.without;
+  PipelineContext context(o);
+  PassOptions run = passOptions(o);
   run.timings = &out.timings;
-  run.progress = o.progress;
   const char* check =
       std::getenv("BEVEL_CHECK"); // set by tests: every stage is verified, printed, parsed and compared
   run.verifyEach = run.roundTripEach = check && std::string_view(check) == "1";
-  BEVEL_TRY(Module lowered, runPasses(passes, withFirst(module, main), run));
+  BEVEL_TRY(out.module, runPasses(compilePasses(context), withFirst(module, main), run));
   BEVEL_CHECK(context.decisions.checkAnswers());
   double start = now();
-  BEVEL_TRY(out.program, emitVm(lowered, o.target));
+  BEVEL_TRY(out.program, emitVm(out.module, o.target));
   out.timings.push_back({"emit_vm", now() - start, true});
   out.schedules = std::move(context.schedules);
   out.decisions = std::move(context.decisions.trace);
+  out.notes = std::move(context.notes);
   out.seconds = now() - begin;
   return out;
 }

@@ -10,38 +10,17 @@
 
 #include <bevel/runtime.h>
 
-#include <functional>
-#include <map>
-
 namespace bevel {
-
-struct BuildOptions {
-  Target target = Target::host();
-  int threads = 0;                  // that compile; 0: one a processor
-  bool optimize = true;             // false: plain loops, for comparison and for finding faults
-  bool interpret = false;           // tensor programs run in the reference interpreter (load only)
-  bool fastMath = false;            // reassociation, approximate division (docs/numerics.md)
-  bool useCache = true;             // the on-disk kernel cache
-  bool debugInfo = true;            // line tables of kernels
-  std::vector<std::string> without; // passes that are left out
-  std::string dumpDir;              // every stage as text; "": none
-  std::string scheduleFile;         // a trace to be applied instead of default schedules; "": none
-  NamedAnswers answers;             // to questions of the passes over the module (`bevel explain` lists them)
-  std::map<std::string, int64_t> dims;                // values for named dimensions of an ONNX model
-  std::map<std::string, std::vector<int64_t>> shapes; // shapes of inputs by name
-  std::vector<std::string> overridden;                // ONNX inputs with initialisers that will be given
-  /// Called when a stage begins, or goes on: its name, pieces done and in all (0: unknown).
-  std::function<void(const std::string& stage, size_t done, size_t total)> progress;
-};
 
 /// A compiled program that is not linked yet, and what there is to tell of it.
 struct Compiled {
-  Module module; // with explicit memory; tensor programs scheduled
+  Module module; // with explicit memory; tensor programs lowered
   VmProgram program;
   Target target;
   std::vector<PassTiming> timings;
   std::vector<ScheduleReport> schedules;
   Trace decisions;      // of passes over the module: algorithm, layout, fusion
+  std::vector<Note> notes;
   double seconds = 0;   // wall time from module to machine code, without importing
   CompileStats kernels; // filled by load and writeLibrary
   BuildOptions options;

@@ -48,6 +48,9 @@ void addBuildFlags(CLI::App& c, BuildFlags& f) {
       ->type_name("PASS,...")
       ->group(group);
   c.add_flag("--no-opt", f.noOpt, "Plain loops: no fusion, no schedules")->group(group);
+  c.add_flag("--only-schedule", f.onlySchedule,
+             "Of the optimisations, only the schedules: operators as they are, nothing fused or moved")
+      ->group(group);
   c.add_flag("--fast-math", f.fastMath, "Allow reassociation and approximate division (docs/numerics.md)")
       ->group(group);
   c.add_flag("--no-cache", f.noCache, "Do not use the on-disk kernel cache")->group(group);
@@ -109,6 +112,7 @@ Result<BuildOptions> buildOptions(const BuildFlags& f) {
   o.target = *target;
   o.threads = f.compileThreads;
   o.optimize = !f.noOpt;
+  o.onlySchedule = f.onlySchedule;
   o.fastMath = f.fastMath;
   o.useCache = !f.noCache;
   o.dumpDir = f.dumpDir;

@@ -7,7 +7,6 @@
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "loop/kernel_signature.h"
-#include "loop/lower.h"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -111,13 +110,6 @@ int64_t evaluate(const Expr& e, const PrimFunc& f, const std::vector<int64_t>& d
 
 Result<std::map<std::string, HostKernel>>
 HostKernel::compile(std::vector<KernelSource> programs, const Target& target, int threads, bool useCache) {
-  std::vector<Result<PrimFunc>> lowered(programs.size(), fail(ErrorCode::kInternal, "not run"));
-  parallelFor(programs.size(), threads, [&](size_t i) { lowered[i] = lower(programs[i].function, target); });
-  for (size_t i = 0; i < programs.size(); ++i) {
-    if (!lowered[i])
-      return fail(std::move(lowered[i].error()).note("while lowering '" + programs[i].name + "'"));
-    programs[i].function = *lowered[i];
-  }
   CompileOptions options;
   options.threads = threads;
   options.useCache = useCache;

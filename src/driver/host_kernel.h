@@ -16,7 +16,7 @@ struct HostKernel {
   CompileStats stats;           // of all that were compiled together
   std::vector<Expr> conditions; // on sizes, that run() checks (loop/index_bounds.h)
 
-  /// Lowers (on several threads) and compiles scheduled programs; by name.
+  /// Compiles lowered programs (on several threads); by name.
   static Result<std::map<std::string, HostKernel>> compile(std::vector<KernelSource> programs,
                                                            const Target& target, int threads, bool useCache);
   /// The same of every program of a module, in order, ready to run.

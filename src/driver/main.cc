@@ -41,7 +41,7 @@ int report(const Error& error, bool json) {
   RenderOptions options;
   const char* plain = std::getenv("NO_COLOR"); // https://no-color.org
   options.color = isatty(2) != 0 && !(plain && *plain);
-  fmt::print(stderr, "{}\n", render(error, options));
+  fmt::print(stderr, "{}\n", render(withSource(error), options));
   if (json) printJson(error);
   return exitCode(error.code);
 }

@@ -5,6 +5,7 @@
 #include "driver/host_kernel.h"
 #include "driver/interpret_programs.h"
 #include "graph/passes/passes.h"
+#include "ir/build.h"
 #include "loop/index_bounds.h"
 #include "loop/lower.h"
 #include "sched/schedule.h"
@@ -18,12 +19,24 @@ namespace {
 
 using Run = Result<Module> (*)(const Module&);
 
-Result<Module> setFastMath(const Module& module) {
-  auto out = make<ModuleNode>(*module);
-  for (size_t i = 0; i < module->functions.size(); ++i)
-    if (module->functions[i].is<PrimFuncNode>())
-      out->functions.set(i, withAttr(cast<PrimFuncNode>(module->functions[i]), "fast_math", intImm(1)));
-  return Module(out);
+Pass needed(Pass pass) {
+  pass.needed = true;
+  return pass;
+}
+
+Result<PrimFunc> setFastMath(const PrimFunc& f) {
+  return withAttr(f, "fast_math", intImm(1));
+}
+
+// A program may carry a target of its own.
+Result<PrimFunc> setTarget(const PrimFunc& f, const Target& target) {
+  NodeRef own = attr(f->attrs, "target");
+  if (!own) return withAttr(f, "target", make<const StringImmNode>(target.brief()));
+  if (!own.is<StringImmNode>())
+    return fail(Error(ErrorCode::kInvalid, "the attribute \"target\" is no text").at(own));
+  BEVEL_TRY(Target parsed, targetOf(f, target));
+  (void)parsed;
+  return f;
 }
 
 // A wrong script is a refused input, whatever the schedule's own interface calls it.
@@ -45,6 +58,51 @@ Result<Module> applyTrace(const Module& module, const std::string& path) {
   return Module(out);
 }
 
+// What was taken, and the alternatives with what the model thinks each costs.
+std::string choiceText(const DecisionReport& d) {
+  std::string chosen, others;
+  for (size_t i = 0; i < d.candidates.size(); ++i) {
+    std::string text = d.candidates[i] + (d.costs.empty() ? "" : fmt::format(" ({} cycles)", d.costs[i]));
+    if (i == d.decision)
+      chosen = text + (d.why.empty() ? "" : " (" + d.why + ")");
+    else
+      others += (others.empty() ? "" : ", ") + text;
+  }
+  return chosen + "; instead of " + others;
+}
+
+// A pass that asks. Questions of one kind that were answered alike are one subject: "layout of conv1", "layout of conv2".
+Pass asking(PipelineContext& c, std::string name, std::string doc, Result<Module> (*run)(const Module&, const Ask&)) {
+  auto noted = [&c, name, run](const Module& module) -> Result<Module> {
+    size_t before = decisionsOf(c.decisions.trace).size();
+    BEVEL_TRY(Module out, run(module, c.decisions.ask()));
+    std::vector<DecisionReport> all = decisionsOf(c.decisions.trace);
+    for (size_t i = before; i < all.size(); ++i) {
+      const DecisionReport& d = all[i];
+      constexpr std::string_view kOf = " of ";
+      size_t at = d.name.find(kOf);
+      c.notes.push_back({name, d.name.substr(0, at) + ": " + choiceText(d),
+                         at == d.name.npos ? "" : d.name.substr(at + kOf.size())});
+    }
+    return out;
+  };
+  return {std::move(name), std::move(doc), noted};
+}
+
+Result<Module> notedSchedules(PipelineContext& context, const Module& module) {
+  const BuildOptions& o = context.options;
+  BEVEL_TRY(Module out, scheduleAll(module, o.target, o.threads, &context.schedules));
+  for (const ScheduleReport& s : context.schedules) {
+    auto note = [&](std::string text, bool detail = false) {
+      context.notes.push_back({"schedule", s.name, std::move(text), true, detail});
+    };
+    for (const std::string& why : s.why) note(why);
+    for (const DecisionReport& d : decisionsOf(s.trace)) note(fmt::format("- {}: {}", d.name, choiceText(d)));
+    if (std::string trace = s.trace.str(); !trace.empty()) note(std::move(trace), true);
+  }
+  return out;
+}
+
 /// A pass of the list, and whether the options want it.
 struct Row {
   bool wanted;
@@ -52,39 +110,52 @@ struct Row {
 };
 
 std::vector<Row> programRows(PipelineContext& c) {
+  const BuildOptions& o = c.options;
   return {
-      {!c.scheduleFile.empty(),
+      {true,
+       {"set_target", "programs without a target get that of the compile", nullptr,
+        [&o](const PrimFunc& f) { return setTarget(f, o.target); }}},
+      {!o.scheduleFile.empty(),
        {"apply_trace", "the schedule of a file (--schedule)",
-        [&c](const Module& m) { return applyTrace(m, c.scheduleFile); }}},
-      {c.optimize,
+        [&o](const Module& m) { return applyTrace(m, o.scheduleFile); }}},
+      {o.optimize,
        {"schedule", "the default schedule of every program that has none",
-        [&c](const Module& m) { return scheduleAll(m, c.target, c.threads, &c.schedules); }}},
+        [&c](const Module& m) { return notedSchedules(c, m); }}},
   };
 }
 
 // Calls of constants are run by this machine, whatever the target is; with --interpret only small ones are.
-Result<Module> fold(const PipelineContext& c, const Module& module) {
-  Target target = c.target.runsOn(Target::host()) ? c.target : Target::host();
+Result<Module> fold(const BuildOptions& o, const Module& module) {
+  Target target = o.target.runsOn(Target::host()) ? o.target : Target::host();
   CompilePrograms compile = [&](const std::vector<PrimFunc>& programs) -> Result<std::vector<RunProgram>> {
     auto all = make<ModuleNode>();
-    for (const PrimFunc& f : programs) {
+    for (PrimFunc f : programs) {
+      BEVEL_TRY(Target own, targetOf(f, target));
+      if (!own.runsOn(Target::host())) f = withAttr(f, "target", nullptr);
       all->names.push_back(make<const GlobalVarNode>(fmt::format("constant_{}", all->names.size()), f->type));
       all->functions.push_back(f);
     }
     Module scheduled = all;
-    if (c.optimize) {
-      BEVEL_TRY(scheduled, scheduleAll(all, target, c.threads));
+    if (o.optimize) {
+      BEVEL_TRY(scheduled, scheduleAll(all, target, o.threads));
     }
-    return HostKernel::compileAll(scheduled, target, c.threads, c.useCache);
+    PassOptions run;
+    run.threads = o.threads;
+    BEVEL_TRY(Module lowered, runPasses(lowerPasses(target), scheduled, run));
+    return HostKernel::compileAll(lowered, target, o.threads, o.useCache);
   };
-  return foldConstants(module, c.interpret ? nullptr : compile, c.threads);
+  return foldConstants(module, o.interpret ? nullptr : compile, o.threads);
 }
 
 // From graph functions to scheduled programs and planned memory.
 std::vector<Row> compileRows(PipelineContext& c) {
-  const bool always = true;
-  auto folding = [&c](const Module& m) { return fold(c, m); };
+  const BuildOptions& o = c.options;
+  auto folding = [&o](const Module& m) { return fold(o, m); };
+  const bool always = true, graph = o.optimize && !o.onlySchedule;
   std::vector<Row> rows = {
+      {always,
+       {"call_programs", "in a module without graph functions, one that calls each tensor program",
+        Run(callPrograms)}},
       {always, {"check_sizes", "what calls need of symbolic sizes is checked at run time", Run(checkSizes)}},
       {always, {"fold_constants", "evaluates calls of constants", folding}},
       {always, {"remove_dead", "drops what nothing uses", Run(removeDead)}},
@@ -92,37 +163,30 @@ std::vector<Row> compileRows(PipelineContext& c) {
       {always, {"decompose", "replaces composite operators by simpler ones", Run(decompose)}},
       {always, {"fold_constants_again", "evaluates what decomposition uncovered", folding}},
       {always, {"remove_dead_again", "drops what folding left", Run(removeDead)}},
-      {c.optimize, {"simplify", "removes and merges calls without effect", Run(simplifyGraph)}},
-      {c.optimize,
+      {graph, {"simplify", "removes and merges calls without effect", Run(simplifyGraph)}},
+      {graph,
        {"fold_affine", "batch norms and per-channel constants go into weights and bias", Run(foldAffine)}},
-      {c.optimize,
-       {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)}},
-      {c.optimize,
-       {"choose_algorithm", "transposed convolutions as pixel products",
-        [&c](const Module& m) { return chooseAlgorithm(m, c.decisions.ask()); }}},
-      {c.optimize,
-       {"choose_layout", "regions around convolutions compute channels last",
-        [&c](const Module& m) { return chooseLayout(m, c.decisions.ask()); }}},
-      {c.optimize, {"simplify_again", "merges the moves that are left", Run(simplifyGraph)}},
-      {always, {"legalize", "operators become tensor programs", Run(legalize)}},
-      {c.optimize,
-       {"fuse", "joins tensor programs (docs/fusion.md)",
-        [&c](const Module& m) { return fuse(m, c.decisions.ask()); }}},
-      {c.optimize,
+      {graph, {"recognize", "operators that exporters took apart are put together", Run(recognizePatterns)}},
+      {graph, asking(c, "choose_algorithm", "transposed convolutions as pixel products", chooseAlgorithm)},
+      {graph, asking(c, "choose_layout", "regions around convolutions compute channels last", chooseLayout)},
+      {graph, {"simplify_again", "merges the moves that are left", Run(simplifyGraph)}},
+      {always, needed({"legalize", "operators become tensor programs", Run(legalize)})},
+      {graph, asking(c, "fuse", "joins tensor programs (docs/fusion.md)", fuse)},
+      {o.optimize,
        {"mark_constant_buffers", "notes which arguments are constants at every call",
         Run(markConstantBuffers)}},
       {always, {"count_work", "counts float operations and bytes of every program", Run(countWork)}},
-      {c.fastMath,
-       {"fast_math", "allows reassociation and approximate division (--fast-math)", Run(setFastMath)}},
+      {o.fastMath,
+       {"fast_math", "allows reassociation and approximate division (--fast-math)", nullptr, setFastMath}},
   };
   for (Row& r : programRows(c)) rows.push_back(std::move(r));
   std::vector<Row> end = {
-      {c.optimize, {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)}},
-      {!c.interpret, {"evaluate_programs", "runs programs whose arguments are constants", folding}},
-      {c.interpret,
+      {o.optimize, {"split_preproc", "packing of constants becomes programs of its own", Run(splitPreproc)}},
+      {!o.interpret, {"evaluate_programs", "runs programs whose arguments are constants", folding}},
+      {o.interpret,
        {"interpret_programs", "programs become calls of the reference interpreter (--interpret)",
         Run(interpretPrograms)}},
-      {always, {"plan_memory", "makes memory explicit", Run(planMemory)}},
+      {always, needed({"plan_memory", "makes memory explicit", Run(planMemory)})},
       {always, {"remove_dead_at_end", "drops functions that nothing calls", Run(removeDead)}},
   };
   for (Row& r : end) rows.push_back(std::move(r));
@@ -160,29 +224,37 @@ std::vector<Pass> programPasses(PipelineContext& c) {
 }
 
 std::vector<Pass> compilePasses(PipelineContext& c) {
-  return wanted(compileRows(c));
+  std::vector<Pass> passes = wanted(compileRows(c));
+  for (Pass& p : lowerPasses(c.options.target)) passes.push_back(std::move(p));
+  return passes;
+}
+
+PassOptions passOptions(const BuildOptions& o) {
+  PassOptions run;
+  run.dumpDir = o.dumpDir;
+  run.disabled = o.without;
+  run.threads = o.threads;
+  run.progress = o.progress;
+  return run;
 }
 
 std::vector<PassGroup> passGroups(PipelineContext& c) {
   PassGroup compile{"compile", "From graph functions to scheduled tensor programs and planned memory", {}};
   for (Row& r : compileRows(c)) compile.passes.push_back(std::move(r.pass));
-  PassGroup loops{"lower", "From a scheduled tensor program to flat loops and vectors", {}};
-  for (const LoopPass& p : lowerPasses()) {
-    bool listed = false;
-    for (const Pass& q : loops.passes) listed |= q.name == p.name;
-    if (!listed)
-      loops.passes.push_back(
-          primFuncPass(p.name, p.doc, [&c, run = p.run](const PrimFunc& f) { return run(f, c.target); }));
-  }
-  loops.passes.push_back(primFuncPass("lower", "all of these, in order",
-                                      [&c](const PrimFunc& f) { return lower(f, c.target); }));
+  PassGroup loops{"lower", "From a scheduled tensor program to flat loops and vectors",
+                  lowerPasses(c.options.target)};
+  loops.passes.push_back({"lower", "all of these, in order", [&c](const Module& m) {
+                            PassOptions run;
+                            run.threads = c.options.threads;
+                            return runPasses(lowerPasses(c.options.target), m, run);
+                          }});
   PassGroup checks{"check", "What a tensor program is asked, at any stage; no compile runs these", {}};
-  checks.passes.push_back(primFuncPass("verify_bounds",
-                                       "fails at an access that does not provably lie inside its buffer",
-                                       [](const PrimFunc& f) -> Result<PrimFunc> {
-                                         BEVEL_CHECK(verifyBounds(f));
-                                         return f;
-                                       }));
+  checks.passes.push_back({"verify_bounds",
+                           "fails at an access that does not provably lie inside its buffer", nullptr,
+                           [](const PrimFunc& f) -> Result<PrimFunc> {
+                             BEVEL_CHECK(verifyBounds(f));
+                             return f;
+                           }});
   return {std::move(compile), std::move(loops), std::move(checks)};
 }
 
@@ -194,7 +266,7 @@ std::vector<Pass> knownPasses(PipelineContext& c) {
 }
 
 std::string passesMarkdown() {
-  PipelineContext context;
+  PipelineContext context{BuildOptions()};
   std::string out =
       "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/lower.cc` by `./dev golden "
       "--update`. `bevel opt FILE --passes a,b` runs any of them by name; a compile runs those of the first "
@@ -202,7 +274,8 @@ std::string passesMarkdown() {
       "groups that its options want, in this order, and `--dump-dir` writes the module after each.\n";
   for (const PassGroup& group : passGroups(context)) {
     out += "\n## " + group.name + "\n\n" + group.doc + ".\n\n| pass | what it does |\n|---|---|\n";
-    for (const Pass& p : group.passes) out += "| `" + p.name + "` | " + p.doc + " |\n";
+    for (const Pass& p : group.passes)
+      out += "| `" + p.name + "` | " + p.doc + (p.needed ? " (cannot be left out) |\n" : " |\n");
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include "driver/values.h"
 #include "ir/build.h"
 #include "loop/index_bounds.h"
+#include "loop/lower.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -79,25 +80,20 @@ Result<std::string> chosenFunction(const Module& module, const std::string& name
   return noSuch("function", chosen, known);
 }
 
-Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name,
-                                  const BuildOptions& options) {
-  PipelineContext context;
-  context.target = options.target;
-  context.threads = options.threads;
-  context.optimize = options.optimize;
-  context.fastMath = options.fastMath;
-  context.scheduleFile = options.scheduleFile;
-  auto only = make<ModuleNode>();
-  only->names.push_back(make<const GlobalVarNode>(name));
-  only->functions.push_back(module->find(name));
-  BEVEL_TRY(Module scheduled, runPasses(programPasses(context), Module(only), {.disabled = options.without}));
-  return cast<PrimFuncNode>(scheduled->find(name));
+Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options) {
+  PipelineContext context(options);
+  std::vector<Pass> passes = programPasses(context);
+  PassOptions run = passOptions(options);
+  if (options.interpret) run.stopAfter = passes.back().name;
+  for (Pass& p : lowerPasses(options.target)) passes.push_back(std::move(p));
+  BEVEL_TRY(Module made, runPasses(passes, withFunction(make<const ModuleNode>(), name, module->find(name)), run));
+  return cast<PrimFuncNode>(made->find(name));
 }
 
-Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& scheduled,
+Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& lowered,
                                    const BuildOptions& options) {
   BEVEL_TRY(auto kernels,
-            HostKernel::compile({{name, scheduled}}, options.target, options.threads, options.useCache));
+            HostKernel::compile({{name, lowered}}, options.target, options.threads, options.useCache));
   HostKernel kernel = std::move(kernels.at(name));
   kernel.conditions = sizeConditions(cast<PrimFuncNode>(module->find(name)));
   return kernel;

@@ -11,11 +11,12 @@ namespace bevel {
 /// error.
 Result<std::string> chosenFunction(const Module& module, const std::string& name, const std::string& path);
 
-/// The program after the schedule of `options.scheduleFile` and, with `options.optimize`, the default one.
-Result<PrimFunc> scheduledProgram(const Module& module, const std::string& name, const BuildOptions& options);
+/// The program after the schedule of `options.scheduleFile` and, with `options.optimize`, the default one; as flat loops
+/// unless it is to be interpreted (`options.interpret`).
+Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options);
 
 /// That program as machine code. Sizes are held against what the program as written needs of them.
-Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& scheduled,
+Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& lowered,
                                    const BuildOptions& options);
 
 /// Where the tensors come from.

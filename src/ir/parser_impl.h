@@ -129,6 +129,8 @@ private:
   Dict attrDict(const Value& v, const Token& where);
   std::optional<int64_t> intArg(const Args& args, std::string_view key, int64_t otherwise);
   std::optional<std::string> stringArg(const Args& args, std::string_view key, std::string otherwise);
+  /// A storage scope; `otherwise` is not looked at.
+  std::optional<std::string> scopeArg(const Args& args, std::string_view key, std::string otherwise);
   std::optional<DType> dtypeArg(const Args& args, std::string_view key, DType otherwise);
   std::optional<DType> dtypeOf(const Value& v, const Token& where);
   bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());

@@ -216,7 +216,7 @@ Value Parser::tRegion(Args& args) {
 /// T.handle(), T.handle("float32", "shared"): a pointer, as a type or a new symbol.
 Value Parser::tHandle(Args& args) {
   auto pointee = dtypeArg(args, "dtype", DType::Void());
-  auto scope = stringArg(args, "storage_scope", "");
+  auto scope = scopeArg(args, "storage_scope", "");
   if (!pointee || !scope) return Value();
   auto v = make<VarNode>(targetName("handle"), DType::Handle());
   v->pointee = *pointee, v->scope = *scope == "global" ? "" : *scope;

@@ -34,7 +34,7 @@ Buffer Parser::bufferArgs(Args& args, DType otherwise) {
     offset = toExpr(*o, args.where("elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
     if (!offset) return nullptr;
   }
-  auto scope = stringArg(args, "scope", "global");
+  auto scope = scopeArg(args, "scope", "global");
   auto align = intArg(args, "align", 64);
   auto factor = intArg(args, "offset_factor", 0);
   const Value* axes = args.given("axis_separators");
@@ -120,7 +120,7 @@ Value Parser::tAllocate(Args& args) {
   if (!frame_) return failed(args.at, args.name + " is a statement");
   Array<Expr> shape;
   auto dtype = dtypeArg(args, "dtype", kFloat32);
-  auto scope = stringArg(args, "scope", "global");
+  auto scope = scopeArg(args, "scope", "global");
   if (!dtype || !scope || !exprList(*args.find("extents"), shape, args.at)) return Value();
   Dict annotations;
   if (const Value* a = args.find("annotations"); a && a->tag == Value::kDict)

@@ -111,7 +111,7 @@ Value Parser::rTensor(Args& args) {
 }
 
 Value Parser::rPlacement(Args& args) {
-  auto device = stringArg(args, "device", ""), scope = stringArg(args, "scope", ""),
+  auto device = stringArg(args, "device", ""), scope = scopeArg(args, "scope", ""),
        sharding = stringArg(args, "sharding", "");
   if (!device || !scope || !sharding) return Value();
   return Value::of(make<const PlacementNode>(*device, *scope, *sharding));

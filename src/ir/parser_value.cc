@@ -2,6 +2,7 @@
 #include "ir/parser_impl.h"
 
 #include "ir/evaluate.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -386,6 +387,16 @@ std::optional<std::string> Parser::stringArg(const Args& args, std::string_view 
   if (auto* imm = v->as<StringImmNode>(); imm && v->items.empty()) return imm->value;
   failed(args.where(key), "expected a string, found " + describe(*v));
   return std::nullopt;
+}
+
+std::optional<std::string> Parser::scopeArg(const Args& args, std::string_view key, std::string otherwise) {
+  auto scope = stringArg(args, key, std::move(otherwise));
+  if (!scope || !args.given(key)) return scope;
+  if (Status ok = checkScope(*scope); !ok) {
+    failed(args.where(key), ok.error().message, ok.error().hint);
+    return std::nullopt;
+  }
+  return scope;
 }
 
 std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {

@@ -1,9 +1,9 @@
 // The pass runner.
 #include "ir/pass.h"
 
-#include "base/near_name.h"
-
 #include "base/file.h"
+#include "base/near_name.h"
+#include "base/parallel.h"
 #include "ir/build.h"
 #include "ir/constants.h"
 #include "ir/parser.h"
@@ -21,26 +21,28 @@
 namespace bevel {
 namespace {
 
-// Lifts f to modules: functions of kind N are rewritten, the rest stays.
-template <class N, class F> Pass lifted(std::string name, std::string doc, F f) {
-  auto run = [f = std::move(f)](const Module& m) -> Result<Module> {
-    Ref<ModuleNode> copy;
-    for (size_t i = 0; i < m->functions.size(); ++i) {
-      if (!m->functions[i].template is<N>()) continue;
-      auto before = cast<N>(m->functions[i]);
-      auto after = f(before, m);
-      if (!after) return fail(std::move(after.error()).note("in function '" + m->names[i]->name + "'"));
-      if (*after == before) continue;
-      if (!copy) copy = mutableCopy(m);
-      copy->functions.set(i, *after);
-    }
-    return copy ? Module(copy) : m;
-  };
-  return {std::move(name), std::move(doc), std::move(run)};
+// Runs a pass of programs on a module's tensor programs.
+Result<Module> runOnPrograms(const Pass& pass, const Module& m, int threads) {
+  std::vector<size_t> at;
+  for (size_t i = 0; i < m->functions.size(); ++i)
+    if (m->functions[i].is<PrimFuncNode>()) at.push_back(i);
+  std::vector<Result<PrimFunc>> after(at.size(), PrimFunc());
+  parallelFor(at.size(), threads,
+              [&](size_t k) { after[k] = pass.program(cast<PrimFuncNode>(m->functions[at[k]])); });
+  Ref<ModuleNode> copy;
+  for (size_t k = 0; k < at.size(); ++k) {
+    if (!after[k])
+      return fail(std::move(after[k].error()).note("in function '" + m->names[at[k]]->name + "'"));
+    if (m->functions[at[k]] == *after[k]) continue;
+    if (!copy) copy = mutableCopy(m);
+    copy->functions.set(at[k], *after[k]);
+  }
+  return copy ? Module(copy) : m;
 }
 
-bool named(const std::vector<Pass>& passes, const std::string& name) {
-  return std::any_of(passes.begin(), passes.end(), [&](const Pass& p) { return p.name == name; });
+const Pass* findPass(const std::vector<Pass>& passes, std::string_view name) {
+  auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& p) { return p.name == name; });
+  return found == passes.end() ? nullptr : &*found;
 }
 
 Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
@@ -93,40 +95,14 @@ void show(const PassOptions& options, const std::string& title, const Module& m)
 
 } // namespace
 
-Pass primFuncPass(std::string name, std::string doc,
-                  std::function<Result<PrimFunc>(const PrimFunc&, const Module&)> f) {
-  return lifted<PrimFuncNode>(std::move(name), std::move(doc), std::move(f));
-}
-Pass functionPass(std::string name, std::string doc,
-                  std::function<Result<Function>(const Function&, const Module&)> f) {
-  return lifted<FunctionNode>(std::move(name), std::move(doc), std::move(f));
-}
-Pass primFuncPass(std::string name, std::string doc, std::function<Result<PrimFunc>(const PrimFunc&)> f) {
-  return lifted<PrimFuncNode>(std::move(name), std::move(doc),
-                              [f = std::move(f)](const PrimFunc& x, const Module&) { return f(x); });
-}
-Pass functionPass(std::string name, std::string doc, std::function<Result<Function>(const Function&)> f) {
-  return lifted<FunctionNode>(std::move(name), std::move(doc),
-                              [f = std::move(f)](const Function& x, const Module&) { return f(x); });
-}
-
-Pass sequence(std::string name, std::string doc, std::vector<Pass> passes) {
-  auto run = [passes = std::move(passes)](const Module& m) -> Result<Module> {
-    Module current = m;
-    for (const Pass& p : passes) {
-      auto next = p.run(current);
-      if (!next) return fail(std::move(next.error()).note("in pass '" + p.name + "'"));
-      current = std::move(*next);
-    }
-    return current;
-  };
-  return {std::move(name), std::move(doc), std::move(run)};
-}
-
 Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const PassOptions& options) {
-  for (const std::string& name : options.disabled)
-    if (!named(passes, name)) return fail(unknownPass(passes, name));
-  if (!options.stopAfter.empty() && !named(passes, options.stopAfter))
+  for (const std::string& name : options.disabled) {
+    const Pass* pass = findPass(passes, name);
+    if (!pass) return fail(unknownPass(passes, name));
+    if (pass->needed)
+      return fail(ErrorCode::kUsage, fmt::format("pass '{}' cannot be left out of a compile", name));
+  }
+  if (!options.stopAfter.empty() && !findPass(passes, options.stopAfter))
     return fail(unknownPass(passes, options.stopAfter));
   Dumper dumper(options.dumpDir);
   BEVEL_CHECK(dumper.stage("input", module));
@@ -140,7 +116,7 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
         std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
     if (!off) {
       auto start = std::chrono::steady_clock::now();
-      Result<Module> next = pass.run(module);
+      Result<Module> next = pass.run ? pass.run(module) : runOnPrograms(pass, module, options.threads);
       double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (!next) return fail(std::move(next.error()).note("in pass '" + pass.name + "'"));
       bool changed = !(*next == module) && !(options.printChanged && structuralEqual(*next, module));
@@ -174,8 +150,8 @@ Result<std::vector<Pass>> selectPasses(const std::vector<Pass>& known, std::stri
     std::string_view name = text.substr(0, comma);
     while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
     while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
-    auto found = std::find_if(known.begin(), known.end(), [&](const Pass& p) { return p.name == name; });
-    if (found == known.end()) return fail(unknownPass(known, name));
+    const Pass* found = findPass(known, name);
+    if (!found) return fail(unknownPass(known, name));
     out.push_back(*found);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }

@@ -10,24 +10,16 @@
 
 namespace bevel {
 
-/// A named rewriting of modules. Passes are ordinary values: a user's pass is made and listed like ours.
+/// A named rewriting of modules, or of each tensor program of a module. Passes are ordinary values: a user's pass is
+/// made and listed like ours.
 struct Pass {
   std::string name; // as in `--passes a,b`: lower case with underscores
   std::string doc;  // one line
-  std::function<Result<Module>(const Module&)> run;
+  std::function<Result<Module>(const Module&)> run; // of the module; null: `program` is the pass
+  /// Of every tensor program by itself, several at once; graph functions stay.
+  std::function<Result<PrimFunc>(const PrimFunc&)> program = {};
+  bool needed = false; // machine code is made of what it leaves: `disabled` may not name it
 };
-
-/// Applies f to every tensor program (or graph function) of a module; the others stay. Errors name the
-/// function.
-Pass primFuncPass(std::string name, std::string doc, std::function<Result<PrimFunc>(const PrimFunc&)> f);
-Pass functionPass(std::string name, std::string doc, std::function<Result<Function>(const Function&)> f);
-/// The same for passes that look at the rest of the module.
-Pass primFuncPass(std::string name, std::string doc,
-                  std::function<Result<PrimFunc>(const PrimFunc&, const Module&)> f);
-Pass functionPass(std::string name, std::string doc,
-                  std::function<Result<Function>(const Function&, const Module&)> f);
-/// Several passes as one.
-Pass sequence(std::string name, std::string doc, std::vector<Pass> passes);
 
 struct PassTiming {
   std::string name;
@@ -42,6 +34,7 @@ struct PassOptions {
   std::function<void(const std::string& title, const std::string& text)> print; // null: standard error
   std::string stopAfter;                                                        // "" : run all
   std::vector<std::string> disabled;
+  int threads = 0; // for passes of programs; 0: one a processor
   /// "": none; else input.txt, NAME.txt … with constants beside each, their names in the file `order`, which `bevel opt` reads again. Stages with equal constants
   /// share one file (hard links).
   std::string dumpDir;
@@ -50,8 +43,8 @@ struct PassOptions {
   std::vector<PassTiming>* timings = nullptr;
 };
 
-/// Runs the passes in order. An error is returned with the pass's name as a note. `stopAfter` and `disabled`
-/// must name passes of the list.
+/// Runs the passes in order. An error is returned with the names of the pass and of the tensor program as notes.
+/// `stopAfter` and `disabled` must name passes of the list.
 Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const PassOptions& options = {});
 /// A table of pass, time and whether it changed the module.
 std::string timingTable(const std::vector<PassTiming>& timings);

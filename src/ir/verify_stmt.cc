@@ -1,5 +1,6 @@
 // Verification of tensor programs.
 #include "ir/build.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "ir/verify_impl.h"
 
@@ -8,6 +9,8 @@ namespace bevel::detail {
 void Verifier::defineBuffer(const Buffer& b, const RefBase& node) {
   if (!b || !b->data) return error(node, "a buffer is missing");
   define(b->data, ("buffer '" + b->name + "'").c_str());
+  if (Status ok = checkScope(b->scope); !ok)
+    error(node, "buffer '" + b->name + "': " + ok.error().message, ok.error().hint);
 }
 
 void Verifier::primFunc(const PrimFuncNode& f) {

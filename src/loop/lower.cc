@@ -1,59 +1,18 @@
-// The list of lowering passes, and running it.
+// The lists of lowering passes, and running them.
 #include "loop/lower.h"
 
 #include "base/stack.h"
+#include "ir/build.h"
 #include "ir/structural.h"
 #include "loop/passes/passes.h"
 
 #include <fmt/format.h>
 
 namespace bevel {
-
-/// A pass that is the same for every target.
-static auto anyTarget(Result<PrimFunc> (*run)(const PrimFunc&)) {
-  return [run](const PrimFunc& f, const Target&) { return run(f); };
-}
-
-const std::vector<LoopPass>& lowerPasses() {
-  static const std::vector<LoopPass> passes = {
-      {"lower_init", "block inits become statements", anyTarget(lowerInit)},
-      {"lower_match_buffer", "match_buffer views become accesses of their source",
-       anyTarget(lowerMatchBuffer)},
-      {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning",
-       anyTarget(planAllocations)},
-      {"convert_blocks", "blocks dissolve into statements", anyTarget(convertBlocksToOpaque)},
-      {"promote_indices", "index arithmetic becomes int64", anyTarget(promoteIndices)},
-      {"compact_buffers", "allocated buffers shrink to what is touched", anyTarget(compactBuffers)},
-      {"simplify_loops", "expressions and conditions simplified in their context", anyTarget(simplifyPass)},
-      {"speculate_predicates", "tail predicates leave statements that only fill private tiles",
-       anyTarget(speculatePredicates)},
-      {"partition_loops", "loops with likely conditions split into a main part and a tail",
-       anyTarget(partitionLoops)},
-      {"hoist_invariants", "invariant conditions leave loops", anyTarget(hoistInvariants)},
-      {"flatten_buffers", "buffers become one-dimensional", anyTarget(flattenBuffers)},
-      {"vectorize_loops", "vectorised loops become vectors and masks", anyTarget(vectorizeLoops)},
-      {"unroll_loops", "unrolled loops become sequences", anyTarget(unrollLoops)},
-      {"simplify_loops", "again, now with constants from unrolling", anyTarget(simplifyPass)},
-      {"remove_no_op", "statements without effect go", anyTarget(removeNoOp)},
-      {"assign_scopes", "allocations become local, register or global", anyTarget(assignScopes)},
-      {"shape_registers", "register buffers take slot form", anyTarget(shapeRegisters)},
-      {"lower_scalar_types", "small types compute in machine types", anyTarget(lowerScalarTypes)},
-      {"lower_arithmetic", "floor division becomes machine division", anyTarget(lowerArithmetic)},
-      {"plan_workspace", "global allocations get offsets in the workspace", anyTarget(planWorkspace)},
-  };
-  return passes;
-}
-
-const LoopPass* findLoopPass(std::string_view name) {
-  for (const LoopPass& p : lowerPasses())
-    if (name == p.name) return &p;
-  return nullptr;
-}
-
 namespace {
 
-/// What no pass brings into flat form.
-Status checkLowerable(const PrimFunc& f) {
+/// Refuses what no pass brings into flat form.
+Result<PrimFunc> checkLoops(const PrimFunc& f, const Target&) {
   std::optional<Error> error;
   walk(f->body, [&](const NodeRef& n) {
     const auto* loop = n.as<ForNode>();
@@ -68,32 +27,73 @@ Status checkLowerable(const PrimFunc& f) {
     return !error;
   });
   if (error) return fail(std::move(*error));
-  return {};
+  return f;
 }
 
-Result<PrimFunc> runPasses(const PrimFunc& f, const Target& target, const std::vector<LoopPass>& passes,
-                           std::string_view last = "") {
-  Result<PrimFunc> out = f;
-  withLargeStack([&] {
-    if (Status ok = checkLowerable(f); !ok) out = fail(std::move(ok.error()));
-    for (const LoopPass& p : passes) {
-      if (out) out = p.run(*out, target);
-      if (!out || last == p.name) return;
-    }
-  });
-  return out;
+constexpr bool kNeeded = true;
+
+const std::vector<LoopPass>& cpuPasses() {
+  static const std::vector<LoopPass> passes = {
+      {"check_loops", "refuses what no later pass brings into flat form", checkLoops},
+      {"lower_init", "block inits become statements", lowerInit, kNeeded},
+      {"lower_match_buffer", "match_buffer views become accesses of their source", lowerMatchBuffer, kNeeded},
+      {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning",
+       planAllocations, kNeeded},
+      {"convert_blocks", "blocks dissolve into statements", convertBlocksToOpaque, kNeeded},
+      {"promote_indices", "index arithmetic becomes int64", promoteIndices, kNeeded},
+      {"compact_buffers", "allocated buffers shrink to what is touched", compactBuffers, kNeeded},
+      {"simplify_loops", "expressions and conditions simplified in their context", simplifyPass},
+      {"speculate_predicates", "tail predicates leave statements that only fill private tiles",
+       speculatePredicates, kNeeded},
+      {"partition_loops", "loops with likely conditions split into a main part and a tail", partitionLoops},
+      {"hoist_invariants", "invariant conditions leave loops", hoistInvariants},
+      {"flatten_buffers", "buffers become one-dimensional", flattenBuffers, kNeeded},
+      {"vectorize_loops", "vectorised loops become vectors and masks", vectorizeLoops, kNeeded},
+      {"unroll_loops", "unrolled loops become sequences", unrollLoops, kNeeded},
+      {"simplify_unrolled", "simplifies again, now with constants from unrolling", simplifyPass, kNeeded},
+      {"remove_no_op", "statements without effect go", removeNoOp},
+      {"assign_scopes", "allocations become local, register or global", assignScopes, kNeeded},
+      {"shape_registers", "register buffers take slot form", shapeRegisters, kNeeded},
+      {"lower_scalar_types", "small types compute in machine types", lowerScalarTypes, kNeeded},
+      {"lower_arithmetic", "floor division becomes machine division", lowerArithmetic, kNeeded},
+      {"plan_workspace", "global allocations get offsets in the workspace", planWorkspace, kNeeded},
+  };
+  return passes;
 }
 
 } // namespace
 
-Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target, const std::vector<LoopPass>& passes) {
-  return runPasses(scheduled, target, passes);
+Result<Target> targetOf(const PrimFunc& f, const Target& otherwise) {
+  const auto* text = attr(f->attrs, "target").as<StringImmNode>();
+  if (!text) return otherwise;
+  return Target::parse(text->value);
 }
 
-Result<PrimFunc> lowerUntil(const PrimFunc& scheduled, std::string_view pass, const Target& target) {
-  if (!findLoopPass(pass))
-    return fail(ErrorCode::kUsage, fmt::format("no lowering pass is named \"{}\"", pass));
-  return runPasses(scheduled, target, lowerPasses(), pass);
+const std::vector<LoopPass>& loopPasses(std::string_view kind) {
+  static const std::vector<LoopPass> none;
+  return kind == "cpu" ? cpuPasses() : none;
+}
+
+std::vector<Pass> lowerPasses(const Target& target) {
+  std::vector<Pass> out;
+  for (const LoopPass& p : loopPasses(target.kind())) {
+    auto run = [&target, &p](const PrimFunc& f) -> Result<PrimFunc> {
+      if (!attr(f->attrs, "target")) return p.run(f, target);
+      BEVEL_TRY(Target own, targetOf(f, target));
+      return p.run(f, own);
+    };
+    out.push_back({p.name, p.doc, nullptr, run, p.needed});
+  }
+  return out;
+}
+
+Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target, const PassOptions& options) {
+  const char* name = "main";
+  Module module = withFunction(make<const ModuleNode>(), name, scheduled);
+  Result<Module> out = module;
+  withLargeStack([&] { out = runPasses(lowerPasses(target), module, options); });
+  if (!out) return fail(std::move(out.error()));
+  return cast<PrimFuncNode>((*out)->find(name));
 }
 
 } // namespace bevel

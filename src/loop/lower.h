@@ -38,33 +38,30 @@
 //     reductions.
 #pragma once
 
-#include "base/result.h"
-#include "ir/graph.h"
-
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "ir/pass.h"
+#include "target/target.h"
 
 namespace bevel {
 
-struct Target;
+/// The target that a program carries, its attribute "target"; `otherwise` where it carries none. kInvalid for text that
+/// is no target.
+Result<Target> targetOf(const PrimFunc& f, const Target& otherwise);
 
 /// One lowering pass by name, as the tool's `--passes` calls it. It sees what the program is lowered for.
 struct LoopPass {
   std::string name;
   std::string doc;
   std::function<Result<PrimFunc>(const PrimFunc&, const Target&)> run;
+  bool needed = false; // what it leaves undone has no machine code
 };
-/// THE list for CPUs, in order.
-const std::vector<LoopPass>& lowerPasses();
-/// The pass of that name, or null.
-const LoopPass* findLoopPass(std::string_view name);
+/// THE list for targets of a kind, in order; empty for a kind that has none.
+const std::vector<LoopPass>& loopPasses(std::string_view kind);
 
-/// Runs a list of passes, in order; those of CPUs unless another is given.
-Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target,
-                       const std::vector<LoopPass>& passes = lowerPasses());
-/// Runs passes up to and including the named one.
-Result<PrimFunc> lowerUntil(const PrimFunc& scheduled, std::string_view pass, const Target& target);
+/// That list as passes of a module: each program is lowered for the target that it carries, others for `target`, which
+/// must outlive the passes.
+std::vector<Pass> lowerPasses(const Target& target);
+
+/// Runs them on one program.
+Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target, const PassOptions& options = {});
 
 } // namespace bevel

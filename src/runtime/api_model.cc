@@ -45,7 +45,7 @@ void bevel_model_release(bevel_model* model) {
 }
 
 const char* bevel_model_target(const bevel_model* model) {
-  return toModel(model).program.target;
+  return toModel(model).program.targets[0].name;
 }
 int32_t bevel_model_num_functions(const bevel_model* model) {
   return int32_t(toModel(model).publicFunctions.size());

@@ -122,6 +122,10 @@ private:
   Status kernelCall(Instruction& in) {
     if (in.index >= program_.kernels.size()) return malformed("a call of a kernel out of range");
     const KernelInfo& k = program_.kernels[in.index];
+    const TargetInfo& target = program_.targets[k.target];
+    if (!target.refusal.empty())
+      return fail(BEVEL_ERROR_REFUSED, "kernel '%s' is for %s and needs %s", k.name, target.name,
+                  target.refusal.c_str());
     if (!*in.origins) in.origins = k.origins;
     uint64_t integers = uint64_t(k.numDims) + (k.dynamicWorkspace ? 2 : 0);
     if (uint64_t(k.numBuffers) + integers != in.numArgs)

@@ -2,6 +2,8 @@
 // that is allocated here is larger than a small multiple of the image.
 #include "runtime/image_reader.h"
 
+#include "runtime/cpu.h"
+#include "runtime/device.h"
 #include "runtime/dtype.h"
 
 #include <cstring>
@@ -43,10 +45,12 @@ Status ImageView::open(const void* image, uint64_t size) {
   BEVEL_RT_TRY(section(base, size, header->ints, &ints));
   BEVEL_RT_TRY(section(base, size, header->functions, &functions));
   BEVEL_RT_TRY(section(base, size, header->params, &params));
+  BEVEL_RT_TRY(section(base, size, header->targets, &targets));
   BEVEL_RT_TRY(section(base, size, header->kernels, &kernels));
   BEVEL_RT_TRY(section(base, size, header->packed, &packed));
   BEVEL_RT_TRY(section(base, size, header->constants, &constants));
   BEVEL_RT_TRY(section(base, size, header->code, &code));
+  BEVEL_RT_TRY(section(base, size, header->bytes, &bytes));
   if (!strings.empty() && strings.back() != 0) return malformed("its text does not end");
   return BEVEL_OK;
 }
@@ -111,6 +115,41 @@ static Status readParam(const ImageView& image, const bevel_param_entry& entry, 
   return BEVEL_OK;
 }
 
+static Status readTargets(const ImageView& image, Program& program) {
+  if (image.targets.empty()) return malformed("no target");
+  for (const bevel_target_entry& e : image.targets) {
+    TargetInfo t;
+    const char* features;
+    BEVEL_RT_TRY(image.string(e.name, &t.name));
+    BEVEL_RT_TRY(image.string(e.features, &features));
+    t.native = e.device == kDLCPU;
+    if (t.native != (e.code_size == 0)) return malformed("a section's code");
+    if (e.code > image.bytes.size() || e.code_size > image.bytes.size() - e.code)
+      return malformed("code outside of its section");
+    std::string missing = missingFeatures(features);
+    if (!findDevice(DLDeviceType(e.device)))
+      t.refusal = "a device of type " + std::to_string(e.device) + ", which this run time does not have";
+    else if (!missing.empty())
+      t.refusal = missing + ", which this processor does not have: compile the model for a lesser target";
+    program.targets.push_back(std::move(t));
+  }
+  return BEVEL_OK;
+}
+
+/// Extents of a device's kernel: constants, or dims of the call.
+static Status checkLaunch(const ImageView& image, const bevel_kernel_entry& e) {
+  constexpr size_t kExtents = 6; // and the bytes that are shared
+  if (e.launch > image.ints.size() || image.ints.size() - e.launch <= kExtents)
+    return malformed("a launch outside of its section");
+  for (size_t i = 0; i <= kExtents; ++i) {
+    int64_t n = image.ints[size_t(e.launch) + i];
+    bool constant = n >= (i < kExtents ? 1 : 0) && n <= INT32_MAX;
+    bool dim = i < kExtents && n < 0 && n >= -int64_t(e.num_dims);
+    if (!constant && !dim) return malformed("the extents of a launch");
+  }
+  return BEVEL_OK;
+}
+
 static Status readKernels(const ImageView& image, Program& program) {
   for (const bevel_kernel_entry& e : image.kernels) {
     KernelInfo k;
@@ -118,9 +157,12 @@ static Status readKernels(const ImageView& image, Program& program) {
     BEVEL_RT_TRY(image.string(e.origins, &k.origins));
     BEVEL_RT_TRY(image.string(e.flops_text, &k.flopsText));
     BEVEL_RT_TRY(image.string(e.bytes_text, &k.bytesText));
-    if (e.device != kDLCPU)
-      return fail(BEVEL_ERROR_REFUSED, "kernel '%s' is for a device of type %u, which this runtime has not",
-                  k.name, e.device);
+    if (e.target >= program.targets.size()) return malformed("a kernel of no section");
+    k.target = e.target;
+    if (!program.targets[k.target].native)
+      BEVEL_RT_TRY(checkLaunch(image, e));
+    else if (e.launch != BEVEL_NO_LAUNCH)
+      return malformed("the launch of a CPU's kernel");
     if (e.workspace_shared > INT64_MAX / 2 || e.workspace_per_thread > INT64_MAX / 65536)
       return malformed("a workspace is too large");
     k.numBuffers = e.num_buffers, k.numDims = e.num_dims;
@@ -187,8 +229,8 @@ static Status readFunction(const ImageView& image, const bevel_function_entry& e
 Status readProgram(const void* data, uint64_t size, Program* program) {
   ImageView image;
   BEVEL_RT_TRY(image.open(data, size));
-  BEVEL_RT_TRY(image.string(image.header->target, &program->target));
   BEVEL_RT_TRY(image.string(image.header->producer, &program->producer));
+  BEVEL_RT_TRY(readTargets(image, *program));
   BEVEL_RT_TRY(readKernels(image, *program));
   BEVEL_RT_TRY(readConstants(image, *program));
   // Functions share neither code nor parameters: else a small image could decode to a large program.

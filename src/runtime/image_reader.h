@@ -12,10 +12,12 @@ struct ImageView {
   std::span<const int64_t> ints;
   std::span<const bevel_function_entry> functions;
   std::span<const bevel_param_entry> params;
+  std::span<const bevel_target_entry> targets;
   std::span<const bevel_kernel_entry> kernels;
   std::span<const uint32_t> packed;
   std::span<const bevel_constant_entry> constants;
   std::span<const uint64_t> code;
+  std::span<const char> bytes;
 
   Status open(const void* image, uint64_t size);
   /// Text at an offset; "" for BEVEL_NO_STRING; refused beyond the section.

@@ -68,7 +68,8 @@ Status Model::init(const bevel_image& image, const std::string& directory) {
                 program.kernels.size(), image.num_kernels);
   kernels = {image.kernels, image.num_kernels};
   for (size_t i = 0; i < kernels.size(); ++i)
-    if (!kernels[i]) return fail(BEVEL_ERROR_MISSING, "kernel '%s' has no code", program.kernels[i].name);
+    if (!kernels[i] && program.targets[program.kernels[i].target].native)
+      return fail(BEVEL_ERROR_MISSING, "kernel '%s' has no code", program.kernels[i].name);
   const char* weights;
   BEVEL_RT_TRY(findWeights(image, directory, &weights));
   BEVEL_RT_TRY(makeConstants(weights));

@@ -56,8 +56,16 @@ struct Function {
   std::vector<Arg> args; // of all instructions
 };
 
+/// A section of kernels.
+struct TargetInfo {
+  const char* name = "";
+  bool native = true;  // a CPU's: code outside of the image
+  std::string refusal; // why this machine cannot run it; "": it can
+};
+
 struct KernelInfo {
   const char *name = "", *origins = "", *flopsText = "", *bytesText = "";
+  uint32_t target = 0;
   uint32_t numBuffers = 0, numDims = 0;
   bool dynamicWorkspace = false;
   uint64_t workspaceShared = 0, workspacePerThread = 0;
@@ -72,7 +80,8 @@ struct ConstantInfo {
 };
 
 struct Program {
-  const char *target = "", *producer = "";
+  const char* producer = "";
+  std::vector<TargetInfo> targets; // at least one: what the model was compiled for
   std::vector<Function> functions;
   std::vector<KernelInfo> kernels;
   std::vector<const char*> packed;

@@ -1,5 +1,6 @@
 #include "sched/cache.h"
 
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/dependence.h"
 #include "sched/loop_kind.h"
@@ -72,7 +73,7 @@ Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const B
 
 Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer,
                              const std::string& storageScope) {
-  if (storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
+  BEVEL_CHECK(checkScope(storageScope));
   CachePlan plan;
   plan.scope = site.scopePath();
   BEVEL_TRY(plan.buffer, bufferOf(*site.block(), buffer));

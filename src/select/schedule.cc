@@ -7,6 +7,7 @@
 #include "ir/build.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
+#include "loop/lower.h"
 #include "loop/reduction.h"
 
 #include <algorithm>
@@ -122,7 +123,9 @@ Result<Module> scheduleAll(const Module& module, const Target& target, int threa
     if (module->functions[i].is<PrimFuncNode>()) programs.push_back(i);
   std::vector<Result<DefaultSchedule>> results(programs.size(), fail(ErrorCode::kInternal, "not run"));
   parallelFor(programs.size(), threads, [&](size_t k) {
-    results[k] = scheduleDefault(cast<PrimFuncNode>(module->functions[programs[k]]), target);
+    PrimFunc f = cast<PrimFuncNode>(module->functions[programs[k]]);
+    auto own = targetOf(f, target);
+    results[k] = own ? scheduleDefault(f, *own) : fail(std::move(own.error()));
   });
   auto out = mutableCopy(module);
   for (size_t k = 0; k < programs.size(); ++k) {

@@ -136,11 +136,11 @@ void detectCaches(Target& t) {
                                                                 : size.back() == 'M' ? 20
                                                                                      : 0);
     if (bytes <= 0) continue;
-    if (level == "1") t.l1 = bytes;
-    if (level == "2") t.l2 = bytes;
-    if (level == "3") t.l3 = bytes;
+    if (level == "1") t.limits.l1 = bytes;
+    if (level == "2") t.limits.l2 = bytes;
+    if (level == "3") t.limits.l3 = bytes;
     int line = int(std::strtol(firstLine(dir + "coherency_line_size").c_str(), nullptr, 10));
-    if (line > 0) t.cacheLine = line;
+    if (line > 0) t.limits.cacheLine = line;
   }
 }
 
@@ -158,7 +158,7 @@ Target detect() {
   Target t = *Target::parse("aarch64");
 #endif
   detectCaches(t);
-  t.cores = usableCores();
+  t.limits.cores = usableCores();
   return t;
 }
 

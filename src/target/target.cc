@@ -43,9 +43,8 @@ Row makeRow(const char* name, int level, const char* triple, const char* cpu, co
   Target& t = row.target;
   t.name = name, t.triple = triple, t.cpu = cpu, t.tune = tune;
   t.features = splitText(features, ':');
-  t.vectorBits = vectorBits, t.numVectorRegs = regs;
+  t.limits = {.vectorBits = vectorBits, .vectorRegs = regs, .l1 = l1 << 10, .l2 = l2 << 10, .l3 = l3 << 10};
   t.fma = fma, t.f16c = f16c, t.avx512 = avx512;
-  t.l1 = l1 << 10, t.l2 = l2 << 10, t.l3 = l3 << 10;
   settle(t);
   return row;
 }
@@ -75,21 +74,21 @@ const Row* findRow(std::string_view name) {
 struct Key {
   const char* name;
   std::string Target::* text = nullptr;
-  int64_t Target::* large = nullptr;
-  int Target::* number = nullptr;
+  int64_t Limits::* large = nullptr;
+  int Limits::* number = nullptr;
 };
 
 const Key kKeys[] = {
     {"triple", &Target::triple, nullptr, nullptr},
     {"cpu", &Target::cpu, nullptr, nullptr},
     {"tune", &Target::tune, nullptr, nullptr},
-    {"vector", nullptr, nullptr, &Target::vectorBits},
-    {"regs", nullptr, nullptr, &Target::numVectorRegs},
-    {"l1", nullptr, &Target::l1, nullptr},
-    {"l2", nullptr, &Target::l2, nullptr},
-    {"l3", nullptr, &Target::l3, nullptr},
-    {"cores", nullptr, nullptr, &Target::cores},
-    {"line", nullptr, nullptr, &Target::cacheLine},
+    {"vector", nullptr, nullptr, &Limits::vectorBits},
+    {"regs", nullptr, nullptr, &Limits::vectorRegs},
+    {"l1", nullptr, &Limits::l1, nullptr},
+    {"l2", nullptr, &Limits::l2, nullptr},
+    {"l3", nullptr, &Limits::l3, nullptr},
+    {"cores", nullptr, nullptr, &Limits::cores},
+    {"line", nullptr, nullptr, &Limits::cacheLine},
 };
 constexpr size_t kCodeKeys = 4; // the first ones change machine code
 
@@ -124,9 +123,9 @@ Status setKey(Target& t, std::string_view text, std::string_view key, std::strin
     if (error != std::errc() || end != value.data() + value.size() || number < 0 || !inRange)
       return badText(text, std::string(key) + " needs a number, not \"" + std::string(value) + "\"", "");
     if (k.large)
-      t.*k.large = number;
+      t.limits.*k.large = number;
     else
-      t.*k.number = int(number);
+      t.limits.*k.number = int(number);
     return {};
   }
   std::vector<std::string> known = {"features"};
@@ -135,10 +134,11 @@ Status setKey(Target& t, std::string_view text, std::string_view key, std::strin
 }
 
 Status checkRanges(const Target& t, std::string_view text) {
-  bool vectorOk = t.vectorBits >= 64 && t.vectorBits <= 2048 && (t.vectorBits & (t.vectorBits - 1)) == 0;
+  const Limits& l = t.limits;
+  bool vectorOk = l.vectorBits >= 64 && l.vectorBits <= 2048 && (l.vectorBits & (l.vectorBits - 1)) == 0;
   if (!vectorOk) return badText(text, "vector must be a power of two from 64 to 2048", "");
-  if (t.numVectorRegs < 4) return badText(text, "regs must be at least 4", "");
-  if (t.cores < 1 || t.cacheLine < 1) return badText(text, "cores and line must be at least 1", "");
+  if (l.vectorRegs < 4) return badText(text, "regs must be at least 4", "");
+  if (l.cores < 1 || l.cacheLine < 1) return badText(text, "cores and line must be at least 1", "");
   return {};
 }
 
@@ -149,10 +149,10 @@ std::string textOf(const Target& t, size_t keys) {
   for (size_t i = 0; i < keys; ++i) {
     const Key& k = kKeys[i];
     if (k.text && t.*k.text != base.*k.text) out += "," + std::string(k.name) + "=" + t.*k.text;
-    if (k.large && t.*k.large != base.*k.large)
-      out += "," + std::string(k.name) + "=" + std::to_string(t.*k.large);
-    if (k.number && t.*k.number != base.*k.number)
-      out += "," + std::string(k.name) + "=" + std::to_string(t.*k.number);
+    if (k.large && t.limits.*k.large != base.limits.*k.large)
+      out += "," + std::string(k.name) + "=" + std::to_string(t.limits.*k.large);
+    if (k.number && t.limits.*k.number != base.limits.*k.number)
+      out += "," + std::string(k.name) + "=" + std::to_string(t.limits.*k.number);
   }
   std::vector<std::string> extra;
   for (const std::string& f : t.features)
@@ -194,12 +194,16 @@ std::string Target::str() const {
   return textOf(*this, std::size(kKeys));
 }
 
+std::string Target::brief() const {
+  return *this == host() ? "host" : str();
+}
+
 std::string Target::codeKey() const {
   return textOf(*this, kCodeKeys);
 }
 
 const Architecture& Target::architecture() const {
-  static constexpr Architecture kNone = {"", 0, 0, 0, nullptr, false};
+  static constexpr Architecture kNone = {"", "cpu", 0, 0, 0, nullptr, false};
   std::string_view first = std::string_view(triple).substr(0, triple.find('-'));
   for (const Architecture& row : kArchitectures)
     if (first == row.name) return row;

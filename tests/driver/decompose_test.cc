@@ -41,7 +41,7 @@ TEST(Decompose, CompositeOperatorsBecomeTheirDefinition) {
       parseModule(function("            lv: R.Tensor((4,), dtype=\"float32\") = R.multiply(x, x)\n"
                            "            gv: R.Tensor((4,), dtype=\"float32\") = R.multiply(lv, x)\n"));
   ASSERT_TRUE(before && after);
-  PipelineContext context;
+  PipelineContext context{BuildOptions()};
   auto passes = selectPasses(knownPasses(context), "decompose");
   ASSERT_TRUE(passes);
   PassOptions options;

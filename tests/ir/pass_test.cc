@@ -27,17 +27,16 @@ Module sample() {
 }
 
 Pass mark(const std::string& name) {
-  return primFuncPass(name, "marks programs",
-                      [name](const PrimFunc& f) -> Result<PrimFunc> { return withAttr(f, name, intImm(1)); });
+  return {name, "marks programs", nullptr,
+          [name](const PrimFunc& f) -> Result<PrimFunc> { return withAttr(f, name, intImm(1)); }};
 }
 Pass nothing() {
-  return functionPass("nothing", "changes nothing",
-                      [](const Function& f, const Module&) -> Result<Function> { return f; });
+  return {"nothing", "changes nothing", [](const Module& m) -> Result<Module> { return m; }};
 }
 Pass refuses() {
-  return primFuncPass("refuses", "fails", [](const PrimFunc&) -> Result<PrimFunc> {
-    return fail(ErrorCode::kUnsupported, "no");
-  });
+  return {"refuses", "fails", nullptr, [](const PrimFunc&) -> Result<PrimFunc> {
+            return fail(ErrorCode::kUnsupported, "no");
+          }};
 }
 
 struct TempDir {
@@ -54,15 +53,14 @@ TEST(Passes, RunInOrderWithTimings) {
   options.timings = &timings, options.printChanged = true, options.verifyEach = true,
   options.roundTripEach = true;
   options.print = [&](const std::string& title, const std::string&) { printed.push_back(title); };
-  auto m =
-      runPasses({mark("a"), nothing(), sequence("both", "two", {mark("b"), mark("c")})}, sample(), options);
+  auto m = runPasses({mark("a"), nothing(), mark("b")}, sample(), options);
   ASSERT_TRUE(m.has_value()) << m.error().str();
   auto f = cast<PrimFuncNode>((*m)->find("f"));
-  EXPECT_EQ(attrInt(f->attrs, "a") + attrInt(f->attrs, "b") + attrInt(f->attrs, "c"), 3);
+  EXPECT_EQ(attrInt(f->attrs, "a") + attrInt(f->attrs, "b"), 2);
   ASSERT_EQ(timings.size(), 3u);
   EXPECT_TRUE(timings[0].changed);
   EXPECT_FALSE(timings[1].changed);
-  EXPECT_EQ(printed, (std::vector<std::string>{"after a", "after both"}));
+  EXPECT_EQ(printed, (std::vector<std::string>{"after a", "after b"}));
   EXPECT_NE(timingTable(timings).find("nothing"), std::string::npos);
 }
 
@@ -76,6 +74,11 @@ TEST(Passes, StopAfterDisableAndSelect) {
   auto unknown = runPasses({mark("a")}, sample(), options);
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, ErrorCode::kUsage);
+  Pass needed = mark("b");
+  needed.needed = true;
+  options = {};
+  options.disabled = {"b"};
+  EXPECT_FALSE(runPasses({mark("a"), needed}, sample(), options).has_value());
   auto chosen = selectPasses({mark("a"), mark("b"), nothing()}, "b, nothing");
   ASSERT_TRUE(chosen.has_value());
   EXPECT_EQ((*chosen)[0].name, "b");
@@ -86,16 +89,44 @@ TEST(Passes, FailuresNameThePassAndTheFunction) {
   auto m = runPasses({mark("a"), refuses()}, sample());
   ASSERT_FALSE(m.has_value());
   EXPECT_EQ(m.error().notes, (std::vector<std::string>{"in function 'f'", "in pass 'refuses'"}));
-  Pass breaks = primFuncPass("breaks", "", [](const PrimFunc& f) -> Result<PrimFunc> {
-    auto copy = mutableCopy(f);
-    copy->body = nullptr;
-    return PrimFunc(copy);
-  });
+  Pass breaks = {"breaks", "", nullptr, [](const PrimFunc& f) -> Result<PrimFunc> {
+                   auto copy = mutableCopy(f);
+                   copy->body = nullptr;
+                   return PrimFunc(copy);
+                 }};
   PassOptions options;
   options.verifyEach = true;
   auto broken = runPasses({breaks}, sample(), options);
   ASSERT_FALSE(broken.has_value());
   EXPECT_EQ(broken.error().notes.back(), "after pass 'breaks'");
+}
+
+/// Programs that run at once come back in the order of the module, and the first of the faults is told.
+TEST(Passes, ProgramsAtOnce) {
+  Module many = make<const ModuleNode>();
+  auto f = cast<PrimFuncNode>(sample()->find("f"));
+  for (int64_t i = 0; i < 50; ++i) many = withFunction(many, "f" + std::to_string(i), withAttr(f, "i", intImm(i)));
+  PassOptions options;
+  options.threads = 8;
+  auto twice = [](const PrimFunc& g) -> Result<PrimFunc> {
+    int64_t i = attrInt(g->attrs, "i");
+    if (i == 20 || i == 40) return g;
+    return withAttr(g, "i", intImm(2 * i));
+  };
+  auto m = runPasses({{"twice", "", nullptr, twice}}, many, options);
+  ASSERT_TRUE(m.has_value());
+  for (int64_t i = 0; i < 50; ++i) {
+    auto g = cast<PrimFuncNode>((*m)->functions[size_t(i)]);
+    EXPECT_EQ(attrInt(g->attrs, "i"), i == 20 || i == 40 ? i : 2 * i);
+    EXPECT_EQ((*m)->names[size_t(i)]->name, "f" + std::to_string(i));
+  }
+  auto fails = [](const PrimFunc& g) -> Result<PrimFunc> {
+    if (attrInt(g->attrs, "i") >= 7) return fail(ErrorCode::kUnsupported, "no");
+    return g;
+  };
+  auto failed = runPasses({{"fails", "", nullptr, fails}}, many, options);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().notes, (std::vector<std::string>{"in function 'f7'", "in pass 'fails'"}));
 }
 
 TEST(Passes, DumpEveryStage) {

@@ -51,7 +51,7 @@ TEST(LowerPass, EmptyReductionGivesTheIdentity) {
   IterVar r = te::reduceAxis(intImm(0), "k");
   te::Tensor c =
       te::compute({intImm(3)}, "C", [&](const Array<Var>& i) { return te::sum(a({i[0], r->var}), {r}); });
-  auto lowered = lowerUntil(te::createPrimFunc({a, c}), "plan_workspace", Target::host());
+  auto lowered = lower(te::createPrimFunc({a, c}), Target::host());
   ASSERT_TRUE(lowered.has_value());
   auto out = test::runCopy(*lowered, test::makeArguments(*lowered));
   ASSERT_TRUE(out.has_value()) << out.error().str();
@@ -78,10 +78,10 @@ def main(a: T.handle, c: T.handle):
                     Y[x, y] = X[x, 7 - y] + T.Cast("float32", s)
 )");
   ASSERT_TRUE(f);
-  auto out = lowerMatchBuffer(f);
+  auto out = lowerMatchBuffer(f, Target::host());
   ASSERT_TRUE(out.has_value()) << out.error().str();
   EXPECT_EQ(count<MatchBufferNode>((*out)->body), 0);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_TRUE(lowered.has_value());
   auto arguments = test::makeArguments(f);
   auto result = test::runCopy(*lowered, arguments);
@@ -110,7 +110,7 @@ def main(a: T.handle):
 )");
   ASSERT_TRUE(f);
   EXPECT_EQ(lowerDifference(f), "");
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_TRUE(lowered.has_value());
   EXPECT_TRUE(findLoop(*lowered, "i"));
   EXPECT_TRUE(findLoop(*lowered, "k"));
@@ -154,7 +154,7 @@ def main(a: T.handle):
                 A[v, v] = T.int8(1)
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_TRUE(lowered.has_value()) << lowered.error().str();
   EXPECT_EQ(test::flatFormFaults(*lowered), "");
 }
@@ -176,7 +176,7 @@ def main(a: T.handle, n: T.int64):
                 A[v] = R[63 - v]
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_NE(lowered.error().message.find("register buffer \"R\""), std::string::npos)
       << lowered.error().str();
@@ -194,7 +194,7 @@ def main(a: T.handle):
                 A[v] = T.float32(1)
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported);
 }
@@ -212,7 +212,7 @@ def main(A: T.Buffer((8,), "int4"), C: T.Buffer((4,), "uint8")):
             C[i] = V[i]
 )");
   ASSERT_TRUE(f);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_FALSE(lowered.has_value());
   EXPECT_EQ(lowered.error().code, ErrorCode::kUnsupported) << lowered.error().str();
   EXPECT_NE(lowered.error().message.find("buffer 'V'"), std::string::npos) << lowered.error().str();
@@ -238,7 +238,7 @@ def main(a: T.handle, c: T.handle):
 )");
   ASSERT_TRUE(f);
   EXPECT_EQ(lowerDifference(f), "");
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_TRUE(lowered.has_value());
   EXPECT_TRUE(isConst(workspaceBytes(*lowered), 0));
   EXPECT_TRUE(isConst(workspacePerThreadBytes(*lowered), 4032)) << print(*lowered);
@@ -267,7 +267,7 @@ def main(a: T.handle, k: T.int64, c: T.handle):
     EXPECT_EQ(kernelOutputs(g), (std::vector<size_t>{2}));
   };
   check(f);
-  auto lowered = lowerUntil(f, "plan_workspace", Target::host());
+  auto lowered = lower(f, Target::host());
   ASSERT_TRUE(lowered.has_value());
   check(*lowered);
 }
@@ -289,7 +289,7 @@ def main(a: T.handle, c: T.handle):
   PrimFunc f = parsed(text);
   ASSERT_TRUE(f);
   EXPECT_TRUE(verifyBounds(f).has_value());
-  auto dissolved = lowerUntil(f, "convert_blocks", Target::host());
+  auto dissolved = lower(f, Target::host(), {.stopAfter = "convert_blocks"});
   ASSERT_TRUE(dissolved.has_value());
   EXPECT_TRUE(verifyBounds(*dissolved).has_value());
   std::string broken = text;

@@ -87,7 +87,7 @@ std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::
   auto expected = runCopy(f, arguments);
   if (!expected) return "the program itself fails: " + expected.error().str() + "\n" + print(f);
   PrimFunc before = f;
-  for (const LoopPass& pass : lowerPasses()) {
+  for (const LoopPass& pass : loopPasses("cpu")) {
     auto after = pass.run(before, Target::host());
     std::string fault;
     if (!after) {

@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, LowerText, ::testing::ValuesIn(scheduledProgr
                          [](const auto& info) { return info.param.name; });
 
 PrimFunc loweredUntil(const char* program, const char* pass) {
-  auto lowered = lowerUntil(parsed(scheduledProgram(program).text), pass, Target::host());
+  auto lowered = lower(parsed(scheduledProgram(program).text), Target::host(), {.stopAfter = pass});
   EXPECT_TRUE(lowered.has_value()) << (lowered ? "" : lowered.error().str());
   return lowered ? *lowered : PrimFunc();
 }

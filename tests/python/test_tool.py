@@ -200,7 +200,7 @@ def test_dump_dir_and_opt(bevel, tmp_path):
     order = (tmp_path / "dump" / "order").read_text().split()
     stages = [tmp_path / "dump" / name for name in order]
     assert set(stages) == set((tmp_path / "dump").glob("*.txt"))
-    assert order[0] == "input.txt" and "plan_memory.txt" in order and order[-1] == "lower.txt"
+    assert order[0] == "input.txt" and "plan_memory.txt" in order and order[-1] == "plan_workspace.txt"
     for stage in stages:  # each is read again, with its constants beside it, and printed as it was
         bevel("opt", stage, "-o", tmp_path / "again.txt")
         assert (tmp_path / "again.txt").read_text() == stage.read_text()

@@ -1,4 +1,5 @@
 // Images are checked when loaded: damaged and hostile ones are refused or run to an error, never to a crash.
+#include "runtime/cpu.h"
 #include "tests/runtime/support.h"
 
 #include <cstring>
@@ -30,6 +31,11 @@ void buildSample(TestModel& m) {
   uint32_t k = m.addKernel(
       {.name = "kernel", .numBuffers = 2, .numDims = 1, .workspaceShared = 64, .origins = "/a;/b"}, nothing);
   uint32_t d = m.addKernel({.name = "dynamic", .numBuffers = 1, .dynamicWorkspace = true}, nothing);
+  static const std::vector<float> code(3, 1.0f); // of a device that no machine has; nothing calls its kernel
+  uint32_t device =
+      m.image.addTarget({.name = "other", .device = kDLExtDev, .code = std::as_bytes(std::span(code))});
+  m.addKernel({.name = "there", .numBuffers = 1, .numDims = 1, .target = device, .launch = {4, 1, -1, 32, 1, 1, 256}},
+              nullptr);
   FunctionBuilder& helper = m.image.addFunction("helper");
   helper.setPrivate();
   uint32_t a = helper.addParam({.name = "a", .dtype = kF32, .dims = {"n", 5}});
@@ -142,7 +148,7 @@ TEST(Image, OtherVersionsAndFormsAreRefused) {
   bevel_model* model;
   image.num_kernels = 1;
   EXPECT_EQ(bevel_model_from_image(&image, nullptr, &model), BEVEL_ERROR_REFUSED);
-  image.num_kernels = 2;
+  image.num_kernels = 3;
   image.size = 8;
   EXPECT_EQ(bevel_model_from_image(&image, nullptr, &model), BEVEL_ERROR_REFUSED);
   image.size = sizeof image;
@@ -157,6 +163,86 @@ TEST(Image, OtherVersionsAndFormsAreRefused) {
   EXPECT_EQ(bevel_model_from_image(&image, nullptr, &model), BEVEL_ERROR_MISSING);
   EXPECT_EQ(bevel_model_load("/no/such/model.so", &model), BEVEL_ERROR_MISSING);
   EXPECT_EQ(bevel_model_from_image(nullptr, nullptr, &model), BEVEL_ERROR_USAGE);
+}
+
+/// main calls kernel `spec` of a section.
+struct OfSection {
+  TestModel m;
+  explicit OfSection(const TargetSpec& target, KernelSpec spec, bevel_kernel kernel = nothing) {
+    spec.target = m.image.addTarget(target);
+    uint32_t k = m.addKernel(spec, kernel);
+    FunctionBuilder& f = m.image.addFunction("main");
+    f.addResult({.name = "y", .kind = BEVEL_PARAM_ANY});
+    f.kernel(k, {});
+    f.ret({imm(1)});
+  }
+  std::string fault() {
+    const bevel_image& image = m.build();
+    return tryImage(image, image.image, image.image_size) == BEVEL_OK ? "" : bevel_last_error();
+  }
+};
+
+TEST(Image, SectionsThatCannotRun) {
+  auto processor = [](const char* features) {
+    return OfSection({.name = "fast", .features = features}, {.name = "k"}).fault();
+  };
+  EXPECT_EQ(processor(""), "");
+  EXPECT_EQ(processor("never_made nor_this"), "kernel 'k' is for fast and needs never_made, nor_this, which this processor "
+                                              "does not have: compile the model for a lesser target");
+  std::vector<std::byte> code(5);
+  auto device = [&](std::vector<int64_t> launch, uint32_t type = kDLExtDev, bool hasCode = true) {
+    TargetSpec target{.name = "there", .device = type};
+    if (hasCode) target.code = code;
+    return OfSection(target, {.name = "k", .launch = launch}, nullptr).fault();
+  };
+  EXPECT_EQ(device({1, 1, 1, 1, 1, 1, 0}),
+            "kernel 'k' is for there and needs a device of type 12, which this run time does not have");
+  const char* extents = "malformed image: the extents of a launch";
+  EXPECT_EQ(device({0, 1, 1, 1, 1, 1, 0}), extents);
+  EXPECT_EQ(device({1, 1, 1, 1, 1, -1, 0}), extents) << "no such dim";
+  EXPECT_EQ(device({1, 1, INT64_MAX, 1, 1, 1, 0}), extents);
+  EXPECT_EQ(device({1, 1, 1, 1, 1, 1, -1}), extents);
+  EXPECT_EQ(device({1, 1, 1}), "malformed image: a launch outside of its section");
+  EXPECT_EQ(device({}), "malformed image: a launch outside of its section");
+  EXPECT_EQ(device({1, 1, 1, 1, 1, 1, 0}, kDLCPU), "malformed image: a section's code");
+  EXPECT_EQ(device({1, 1, 1, 1, 1, 1, 0}, kDLExtDev, false), "malformed image: a section's code");
+  EXPECT_EQ(device({1, 1, 1, 1, 1, 1, 0}, kDLCPU, false), "malformed image: the launch of a CPU's kernel");
+}
+
+TEST(Image, HostileSections) {
+  auto fault = [](auto damage) {
+    TestModel m;
+    buildSample(m);
+    bevel_image image = m.build();
+    char* base = reinterpret_cast<char*>(m.block().data());
+    auto* header = reinterpret_cast<bevel_image_header*>(base);
+    damage(header, reinterpret_cast<bevel_target_entry*>(base + header->targets.offset),
+           reinterpret_cast<bevel_kernel_entry*>(base + header->kernels.offset));
+    return tryImage(image, image.image, image.image_size) == BEVEL_OK ? "" : std::string(bevel_last_error());
+  };
+  using H = bevel_image_header*;
+  using T = bevel_target_entry*;
+  using K = bevel_kernel_entry*;
+  EXPECT_EQ(fault([](H, T, K) {}), "");
+  EXPECT_EQ(fault([](H h, T, K) { h->targets.count = 0; }), "malformed image: no target");
+  EXPECT_EQ(fault([](H h, T, K) { h->targets.count = UINT64_MAX / 8; }), "malformed image: a section lies outside");
+  EXPECT_EQ(fault([](H h, T, K) { h->bytes.count = h->image_size; }), "malformed image: a section lies outside");
+  EXPECT_EQ(fault([](H, T t, K) { t[1].code = UINT64_MAX; }), "malformed image: code outside of its section");
+  EXPECT_EQ(fault([](H, T t, K) { t[1].code_size = UINT64_MAX; }), "malformed image: code outside of its section");
+  EXPECT_EQ(fault([](H, T t, K) { t[1].code_size = 13; }), "malformed image: code outside of its section");
+  EXPECT_EQ(fault([](H, T t, K) { t[0].features = 1 << 30; }), "malformed image: text outside of its section");
+  EXPECT_EQ(fault([](H, T, K k) { k[0].target = 2; }), "malformed image: a kernel of no section");
+  EXPECT_EQ(fault([](H, T, K k) { k[2].launch = UINT64_MAX - 1; }), "malformed image: a launch outside of its section");
+}
+
+TEST(Cpu, MissingFeatures) {
+  auto old = [](std::string_view name) { return name == "sse3" || name == "avx"; };
+  auto none = [](std::string_view) { return false; };
+  EXPECT_EQ(rt::missingFeatures("", none), "");
+  EXPECT_EQ(rt::missingFeatures("avx sse3", old), "");
+  EXPECT_EQ(rt::missingFeatures("avx avx2 fma sse3", old), "avx2, fma");
+  EXPECT_EQ(rt::missingFeatures("avx avx2", none), "avx, avx2");
+  EXPECT_EQ(rt::missingFeatures("no_such_feature"), "no_such_feature");
 }
 
 TEST(Image, ReadsWeightsFromAFile) {

@@ -19,7 +19,7 @@ inline constexpr uint32_t kText = imageDtype(BEVEL_STRING_CODE, 0);
 /// An image under construction and what it becomes.
 class TestModel {
 public:
-  ImageBuilder image{"test", "test"};
+  ImageBuilder image{{.name = "test"}, "test"};
 
   ~TestModel() {
     bevel_model_release(model_);

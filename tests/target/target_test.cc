@@ -17,9 +17,9 @@ TEST(Target, EveryNamedTargetRoundTrips) {
 TEST(Target, ChangesRoundTrip) {
   Result<Target> t = Target::parse("x86-64-v3,cores=7,l2=1048576,tune=znver3,vector=128,features=+gfni:-fma");
   ASSERT_TRUE(t) << t.error().str();
-  EXPECT_EQ(t->cores, 7);
-  EXPECT_EQ(t->l2, 1 << 20);
-  EXPECT_EQ(t->vectorBits, 128);
+  EXPECT_EQ(t->limits.cores, 7);
+  EXPECT_EQ(t->limits.l2, 1 << 20);
+  EXPECT_EQ(t->limits.vectorBits, 128);
   EXPECT_FALSE(t->fma);
   EXPECT_TRUE(t->f16c);
   EXPECT_EQ(t->str(), "x86-64-v3,tune=znver3,vector=128,l2=1048576,cores=7,features=+gfni:-fma");
@@ -31,8 +31,8 @@ TEST(Target, HostRoundTripsAndRunsOnItself) {
   EXPECT_EQ(*Target::parse("host"), host);
   EXPECT_EQ(*Target::parse(host.str()), host);
   EXPECT_TRUE(host.runsOn(host));
-  EXPECT_GE(host.cores, 1);
-  EXPECT_GT(host.l1, 0);
+  EXPECT_GE(host.limits.cores, 1);
+  EXPECT_GT(host.limits.l1, 0);
 }
 
 TEST(Target, CodeKeyIgnoresCachesAndCores) {

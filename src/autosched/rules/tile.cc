@@ -246,7 +246,7 @@ struct OuterNest {
 };
 
 bool panelsFit(const Roles& r, const Target& target) {
-  int64_t half = std::max<int64_t>(target.l2, 256 << 10) / 2;
+  int64_t half = std::max<int64_t>(target.limits.l2, 256 << 10) / 2;
   return bufferBytes(r.panel->buffer) <= half || !r.scalar;
 }
 

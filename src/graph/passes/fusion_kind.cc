@@ -83,6 +83,7 @@ const char* fusionKindName(FusionKind kind) {
 }
 
 FusionKind fusionKindOf(const PrimFunc& f) {
+  if (attr(f->attrs, "target")) return FusionKind::kOpaque; // it asked for a target of its own
   if (isView(f)) return FusionKind::kView;
   bool structured = true;
   std::vector<Block> blocks = blocksOf(f, structured);

@@ -6,6 +6,10 @@
 
 namespace bevel {
 
+/// In a module without graph functions, a graph function for every tensor program that is not private, so that it can
+/// be called from outside. It takes the program's name in the image (its own is made unique).
+Result<Module> callPrograms(const Module& module);
+
 /// What calls of operators and of tensor programs need of symbolic sizes becomes a check at run time.
 Result<Module> checkSizes(const Module& module);
 

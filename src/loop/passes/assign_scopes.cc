@@ -1,4 +1,5 @@
-// Gives every allocation one of the scopes that code generation for the host knows.
+// Gives every allocation one of the scopes that code generation knows: by the table of storage scopes, the one for its
+// place on this kind of target.
 //
 // before:  T.allocate(acc, (4,), scope="global")      after:  scope="local", on the stack
 //          T.allocate(big, (65536,), scope="local")           scope="global", in the workspace
@@ -6,7 +7,7 @@
 //
 // "local" are small buffers of constant size that live within one thread's part; everything that is large,
 // symbolic or shared by the iterations of a parallel loop is "global". "register" stays and is checked by
-// shape_registers. Scopes of other targets mean plain memory here.
+// shape_registers.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
@@ -15,8 +16,7 @@
 namespace bevel {
 namespace {
 
-constexpr int64_t kSmallBytes = 1024;       // global buffers up to this size move to the stack
-constexpr int64_t kLargestLocal = 16 << 10; // local buffers beyond it leave the stack
+constexpr int64_t kSmallBytes = 1024; // buffers of the workspace up to this size move to the stack
 
 /// Used inside a parallel loop under s, that is: by another thread than allocates it.
 bool crossesThreads(const Stmt& s, const Var& data) {
@@ -42,7 +42,7 @@ Stmt withScope(const Stmt& s, const Var& data, const std::string& scope) {
 
 } // namespace
 
-Result<PrimFunc> assignScopes(const PrimFunc& f) {
+Result<PrimFunc> assignScopes(const PrimFunc& f, const Target& target) {
   std::optional<Error> error;
   NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
     const auto* a = n.as<AllocNode>();
@@ -51,23 +51,27 @@ Result<PrimFunc> assignScopes(const PrimFunc& f) {
     auto size = asConst(b->shape[0]);
     int64_t bytes = size && *size < (int64_t(1) << 40) ? b->dtype.bytesFor(*size) : INT64_MAX;
     bool shared = crossesThreads(a->body, b->data);
-    std::string scope = b->scope;
-    if (scope == "register" && shared && !error)
-      error =
-          Error(ErrorCode::kInvalid,
-                fmt::format("register buffer \"{}\" is shared by the iterations of a parallel loop", b->name))
-              .at(b);
-    if (scope != "register") {
-      bool local = scope == "local" ? bytes <= kLargestLocal : bytes <= kSmallBytes;
-      scope = local && !shared ? "local" : "global";
-    }
-    if (scope == b->scope) return n;
+    auto refuse = [&](const std::string& why) {
+      if (!error) error = Error(ErrorCode::kInvalid, why).at(b);
+      return n;
+    };
+    const StorageScope* scope = findScope(b->scope, target.kind());
+    if (!scope)
+      return refuse(fmt::format("buffer \"{}\": a {} has no storage scope \"{}\"", b->name, target.kind(), b->scope));
+    bool hidden = scope->seenBy == StorageScope::kThread && shared;
+    if (hidden && !scope->spill)
+      return refuse(fmt::format("{} buffer \"{}\" is shared by the iterations of a parallel loop", b->scope, b->name));
+    if (hidden || (scope->capacity && bytes > scope->capacity)) scope = findScope(scope->spill, target.kind());
+    const char* name = scope->place == StorageScope::kRegisters                                             ? "register"
+                       : scope->place == StorageScope::kStack || (bytes <= kSmallBytes && !shared) ? "local"
+                                                                                                              : "global";
+    if (name == b->scope) return n;
     auto buffer = mutableCopy(b);
-    buffer->scope = scope;
+    buffer->scope = name;
     Buffer made = buffer;
     auto copy = mutableCopy(cast<AllocNode>(n));
     copy->buffer = made;
-    copy->body = withScope(a->body, b->data, scope);
+    copy->body = withScope(a->body, b->data, name);
     return Alloc(copy);
   });
   if (error) return fail(std::move(*error));

@@ -20,7 +20,7 @@ namespace {
 
 class Compaction : public ContextRewriter {
 public:
-  using ContextRewriter::ContextRewriter;
+  Compaction(const PrimFunc& f, std::string_view kind) : ContextRewriter(f), kind_(kind) {}
 
 private:
   struct Shrunk {
@@ -96,9 +96,9 @@ private:
   }
 
   /// For each dimension of a register buffer: the widest vectorised loop that indexes it; 1 when none does.
-  static std::vector<int64_t> vectorWidths(const Alloc& a) {
+  std::vector<int64_t> vectorWidths(const Alloc& a) const {
     std::vector<int64_t> widths(a->buffer->rank(), 1);
-    if (a->buffer->scope != "register") return widths;
+    if (!inRegisters(a->buffer->scope, kind_)) return widths;
     for (const BufferAccess& x : collectAccesses(a->body)) {
       if (!x.buffer || !x.buffer->sameAs(*a->buffer)) continue;
       walk(a->body, [&](const NodeRef& n) {
@@ -168,13 +168,14 @@ private:
     return found;
   }
 
+  std::string_view kind_; // of the target
   std::unordered_map<Var, Shrunk, RefHash> shrunk_;
 };
 
 } // namespace
 
-Result<PrimFunc> compactBuffers(const PrimFunc& f) {
-  return Compaction(f).run(f);
+Result<PrimFunc> compactBuffers(const PrimFunc& f, const Target& target) {
+  return Compaction(f, target.kind()).run(f);
 }
 
 } // namespace bevel

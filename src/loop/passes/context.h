@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arith/analyzer.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/regions.h"
 

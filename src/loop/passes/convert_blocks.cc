@@ -62,7 +62,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f) {
+Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f, const Target&) {
   BlockDissolver dissolver;
   Stmt body = cast<StmtNode>(dissolver(NodeRef(f->body)));
   if (dissolver.leftover)

@@ -160,7 +160,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> flattenBuffers(const PrimFunc& f) {
+Result<PrimFunc> flattenBuffers(const PrimFunc& f, const Target&) {
   Flattening flattening(f);
   PrimFunc out = flattening.flatten();
   if (flattening.error) return fail(std::move(*flattening.error));

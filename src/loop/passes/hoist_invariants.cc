@@ -49,7 +49,7 @@ NodeRef hoistFrom(const For& loop) {
 
 } // namespace
 
-Result<PrimFunc> hoistInvariants(const PrimFunc& f) {
+Result<PrimFunc> hoistInvariants(const PrimFunc& f, const Target&) {
   NodeRef body = rewrite(
       f->body, [](const NodeRef& n) -> NodeRef { return n.is<ForNode>() ? hoistFrom(cast<ForNode>(n)) : n; });
   return withBody(f, cast<StmtNode>(body));

@@ -67,7 +67,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerArithmetic(const PrimFunc& f) {
+Result<PrimFunc> lowerArithmetic(const PrimFunc& f, const Target&) {
   return ArithmeticLowering(f).run(f);
 }
 

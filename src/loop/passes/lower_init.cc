@@ -96,7 +96,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerInit(const PrimFunc& f) {
+Result<PrimFunc> lowerInit(const PrimFunc& f, const Target&) {
   return withBody(f, cast<StmtNode>(InitLowering(f)(NodeRef(f->body))));
 }
 

@@ -139,7 +139,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f) {
+Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f, const Target&) {
   MatchLowering lowering;
   Stmt body = cast<StmtNode>(lowering(NodeRef(f->body)));
   if (lowering.error) return fail(std::move(*lowering.error));

@@ -350,7 +350,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> lowerScalarTypes(const PrimFunc& f) {
+Result<PrimFunc> lowerScalarTypes(const PrimFunc& f, const Target&) {
   bool any = false;
   walk(f->body, [&](const NodeRef& n) {
     if (const auto* e = n.as<ExprNode>()) any |= isSmallFloat(e->dtype) || isSubByte(e->dtype);

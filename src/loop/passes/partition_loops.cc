@@ -168,7 +168,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> partitionLoops(const PrimFunc& f) {
+Result<PrimFunc> partitionLoops(const PrimFunc& f, const Target&) {
   return LoopPartition(f).run(f);
 }
 

@@ -158,7 +158,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> planAllocations(const PrimFunc& f) {
+Result<PrimFunc> planAllocations(const PrimFunc& f, const Target&) {
   return withBody(f, AllocationPlanner(f).place(f->body, {}));
 }
 

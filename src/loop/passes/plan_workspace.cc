@@ -36,6 +36,7 @@ struct Life {
 
 class Lifetimes {
 public:
+  explicit Lifetimes(std::string_view kind) : kind_(kind) {}
   std::vector<Life> run(const Stmt& s) {
     visit(s, false);
     return std::move(all_);
@@ -48,8 +49,7 @@ private:
   };
 
   void visit(const NodeRef& n, bool parallel) {
-    if (const auto* a = n.as<AllocNode>(); a && a->buffer->scope == "global")
-      return visitAlloc(Alloc(a), parallel);
+    if (const auto* a = n.as<AllocNode>(); a && inWorkspace(*a->buffer)) return visitAlloc(Alloc(a), parallel);
     if (const auto* f = n.as<ForNode>()) {
       touchAll(f->extent);
       touchAll(f->min);
@@ -69,6 +69,11 @@ private:
     forEachChild(n, [&](const NodeRef& c, Role) {
       if (!c.is<BufferNode>()) visit(c, parallel);
     });
+  }
+
+  bool inWorkspace(const BufferNode& b) const {
+    const StorageScope* scope = findScope(b.scope, kind_);
+    return scope && scope->place == StorageScope::kWorkspace;
   }
 
   void visitAlloc(const Alloc& a, bool parallel) {
@@ -109,6 +114,7 @@ private:
     });
   }
 
+  std::string_view kind_; // of the target
   std::vector<Life> all_;
   std::unordered_map<Var, Open, RefHash> open_;
   std::vector<int> loopStarts_;
@@ -169,10 +175,10 @@ Expr placeArea(std::vector<Life*> area, Analyzer& analyzer) {
 
 } // namespace
 
-Result<PrimFunc> planWorkspace(const PrimFunc& f) {
+Result<PrimFunc> planWorkspace(const PrimFunc& f, const Target& target) {
   Analyzer analyzer;
   bindDims(f, analyzer);
-  std::vector<Life> all = Lifetimes().run(f->body);
+  std::vector<Life> all = Lifetimes(target.kind()).run(f->body);
   std::unordered_set<Var, RefHash> known;
   for (const NodeRef& v : freeVars(f->body))
     if (v.is<VarNode>()) known.insert(cast<VarNode>(v));

@@ -183,7 +183,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> promoteIndices(const PrimFunc& f) {
+Result<PrimFunc> promoteIndices(const PrimFunc& f, const Target&) {
   return withBody(f, cast<StmtNode>(IndexPromotion(f)(NodeRef(f->body))));
 }
 

@@ -97,7 +97,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> removeNoOp(const PrimFunc& f) {
+Result<PrimFunc> removeNoOp(const PrimFunc& f, const Target&) {
   return withBody(f, cast<StmtNode>(NoOpRemoval()(NodeRef(f->body))));
 }
 

@@ -76,12 +76,13 @@ Stmt elementsOfSlots(const Stmt& body, const Buffer& buffer, int lanes) {
 
 } // namespace
 
-Result<PrimFunc> shapeRegisters(const PrimFunc& f) {
+Result<PrimFunc> shapeRegisters(const PrimFunc& f, const Target& target) {
   std::optional<Error> error;
   NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
     const auto* a = n.as<AllocNode>();
-    if (!a || (a->buffer->scope != "register" && a->buffer->scope != "local")) return n;
-    bool demanded = a->buffer->scope == "register";
+    const StorageScope* scope = a ? findScope(a->buffer->scope, target.kind()) : nullptr;
+    if (!scope || scope->place == StorageScope::kWorkspace) return n;
+    bool demanded = scope->place == StorageScope::kRegisters;
     auto size = asConst(a->buffer->shape[0]);
     SlotUse use = slotUse(a->body, a->buffer);
     if (use.lanes == 0) use.lanes = 1;

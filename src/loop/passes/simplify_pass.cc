@@ -133,7 +133,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> simplifyPass(const PrimFunc& f) {
+Result<PrimFunc> simplifyPass(const PrimFunc& f, const Target&) {
   return Simplification(f).run(f);
 }
 

@@ -149,7 +149,7 @@ private:
 
 } // namespace
 
-Result<PrimFunc> speculatePredicates(const PrimFunc& f) {
+Result<PrimFunc> speculatePredicates(const PrimFunc& f, const Target&) {
   DroppedPredicates dropped = findDroppable(f, [](const Expr& e, Analyzer& a) { return speculable(e, a); });
   if (dropped.empty()) return f;
   return Speculation(f, std::move(dropped)).run(f);

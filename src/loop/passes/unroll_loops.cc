@@ -26,10 +26,10 @@ int64_t statementCount(const NodeRef& s) {
 }
 
 /// A loop variable that picks a slot of a register buffer.
-bool indexesRegisters(const NodeRef& body, const Var& v) {
+bool indexesRegisters(const NodeRef& body, const Var& v, std::string_view kind) {
   bool found = false;
   auto check = [&](const Buffer& b, const Array<Expr>& indices) {
-    if (b->scope != "register") return;
+    if (!inRegisters(b->scope, kind)) return;
     for (const Expr& i : indices) found |= usesVar(i, v);
   };
   walk(body, [&](const NodeRef& n) {
@@ -42,7 +42,7 @@ bool indexesRegisters(const NodeRef& body, const Var& v) {
 
 class UnrollLoops : public ContextRewriter {
 public:
-  using ContextRewriter::ContextRewriter;
+  UnrollLoops(const PrimFunc& f, std::string_view kind) : ContextRewriter(f), kind_(kind) {}
 
 private:
   NodeRef visit(const NodeRef& node) override {
@@ -83,7 +83,7 @@ private:
     int64_t count = std::max<int64_t>(extent, 0) * std::max<int64_t>(statementCount(loop->body), 1);
     if (count > kMaxStatements) return false;
     if (loop->forKind == ForKind::kUnrolled) return true;
-    return (autoLimit_ > 0 && count <= autoLimit_) || indexesRegisters(loop->body, loop->var);
+    return (autoLimit_ > 0 && count <= autoLimit_) || indexesRegisters(loop->body, loop->var, kind_);
   }
 
   NodeRef unrolled(const For& loop, int64_t extent) {
@@ -97,13 +97,14 @@ private:
     return seq(out);
   }
 
+  std::string_view kind_; // of the target
   int64_t autoLimit_ = 0;
 };
 
 } // namespace
 
-Result<PrimFunc> unrollLoops(const PrimFunc& f) {
-  return UnrollLoops(f).run(f);
+Result<PrimFunc> unrollLoops(const PrimFunc& f, const Target& target) {
+  return UnrollLoops(f, target.kind()).run(f);
 }
 
 } // namespace bevel

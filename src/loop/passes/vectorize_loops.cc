@@ -66,7 +66,7 @@ private:
 
 class VectorizeLoops : public ContextRewriter {
 public:
-  using ContextRewriter::ContextRewriter;
+  VectorizeLoops(const PrimFunc& f, std::string_view kind) : ContextRewriter(f), kind_(kind) {}
 
 private:
   NodeRef visit(const NodeRef& node) override {
@@ -77,7 +77,7 @@ private:
     if (*extent == 1) return (*this)(substitute(NodeRef(loop->body), {{loop->var, loop->min}}));
     if (holdsVectorised(loop->body) || SharedElements::carry(*loop)) return serial(*loop);
     if (*extent > 64) return stripMine(*loop, *extent);
-    Stmt out = Vectorizer(For(loop), int(*extent), analyzer).run();
+    Stmt out = Vectorizer(For(loop), int(*extent), analyzer, kind_).run();
     return out ? (*this)(NodeRef(out)) : serial(*loop);
   }
 
@@ -106,12 +106,14 @@ private:
     Stmt vector = forLoop(inner, intImm(width), body, ForKind::kVectorized);
     return (*this)(NodeRef(forLoop(outer, intImm(extent / width), vector)));
   }
+
+  std::string_view kind_; // of the target
 };
 
 } // namespace
 
-Result<PrimFunc> vectorizeLoops(const PrimFunc& f) {
-  return VectorizeLoops(f).run(f);
+Result<PrimFunc> vectorizeLoops(const PrimFunc& f, const Target& target) {
+  return VectorizeLoops(f, target.kind()).run(f);
 }
 
 } // namespace bevel

@@ -7,8 +7,8 @@
 
 namespace bevel {
 
-Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer)
-    : loop_(loop), lanes_(lanes), analyzer_(analyzer) {}
+Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer, std::string_view kind)
+    : loop_(loop), lanes_(lanes), analyzer_(analyzer), kind_(kind) {}
 
 Stmt Vectorizer::run() {
   analyzer_.bind(loop_->var, range(loop_->min, loop_->extent));

@@ -11,7 +11,8 @@ namespace bevel {
 /// serially.
 class Vectorizer {
 public:
-  Vectorizer(const For& loop, int lanes, Analyzer& analyzer);
+  /// `kind`: of the target.
+  Vectorizer(const For& loop, int lanes, Analyzer& analyzer, std::string_view kind);
   /// Null when the loop must be serial.
   Stmt run();
 
@@ -45,6 +46,7 @@ private:
   For loop_;
   int lanes_;
   Analyzer& analyzer_;
+  std::string_view kind_;
   VarMap lets_; // let variables with a vector value
   std::vector<Guard> guards_;
 };

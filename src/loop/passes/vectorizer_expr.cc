@@ -127,7 +127,7 @@ Expr Vectorizer::load(const Load& l) {
   Expr on = mask();
   if (!at->dtype.isVector() && on) return uniformLoad(l, at, on);
   // A slot of a register buffer is read whole: it is not memory, so no lane can be out of bounds.
-  if (l->buffer->scope == "register") on = nullptr;
+  if (inRegisters(l->buffer->scope, kind_)) on = nullptr;
   return make<const LoadNode>(l->buffer, Array<Expr>{at}, at->dtype.isVector() ? on : nullptr);
 }
 

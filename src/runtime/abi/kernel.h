@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Grows when the layout of bevel_ctx, of the image or of the bytecode changes. */
-#define BEVEL_ABI_VERSION 1
+#define BEVEL_ABI_VERSION 2
 
 typedef struct bevel_ctx bevel_ctx;
 

@@ -1,5 +1,6 @@
 #include "sched/steps/set_scope.h"
 
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "sched/steps/step_impl.h"
 
@@ -11,7 +12,7 @@ static Result<Buffer> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
-  if (s.storageScope.empty()) return fail(ErrorCode::kUsage, "the storage scope is empty");
+  BEVEL_CHECK(checkScope(s.storageScope));
   return buffer;
 }
 
