@@ -108,12 +108,13 @@ Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> ke
   BEVEL_CHECK(checkNames(kernels));
   std::vector<Result<std::string>> results(kernels.size(), std::string());
   std::vector<char> hits(kernels.size(), 0);
-  parallelFor(kernels.size(), options.threads > 0 ? options.threads : Target::host().limits.cores, [&](size_t i) {
-    bool hit = false;
-    auto own = targetOf(kernels[i].function, target);
-    results[i] = own ? compileCached(kernels[i], *own, options, hit) : fail(std::move(own.error()));
-    hits[i] = hit;
-  });
+  parallelFor(
+      kernels.size(), options.threads > 0 ? options.threads : Target::host().limits.cores, [&](size_t i) {
+        bool hit = false;
+        auto own = targetOf(kernels[i].function, target);
+        results[i] = own ? compileCached(kernels[i], *own, options, hit) : fail(std::move(own.error()));
+        hits[i] = hit;
+      });
   std::vector<std::string> objects;
   for (Result<std::string>& r : results) {
     if (!r) return fail(std::move(r.error()));

@@ -59,9 +59,9 @@ Status checkExterns(const PrimFunc& f) {
     if (error || !call || call->op != Intrin::kCallExtern || call->args.empty()) return !error;
     const auto* name = call->args[0].as<StringImmNode>();
     if (!name || dlsym(RTLD_DEFAULT, name->value.c_str())) return true;
-    error = Error(ErrorCode::kInvalid,
-                  "call_extern: there is no function '" + name->value + "' in this program")
-                .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
+    error =
+        Error(ErrorCode::kInvalid, "call_extern: there is no function '" + name->value + "' in this program")
+            .help("link it into the program, or preload a library that has it (LD_PRELOAD)");
     if (origin)
       error->file = origin->file, error->span = origin->span;
     else

@@ -96,8 +96,7 @@ std::string listedName(const Dict& attrs, const char* key, size_t i, std::string
 }
 
 VmTables::VmTables(const Module& m, const Target& t, const std::string& features) : module(m), target(t) {
-  program.image =
-      std::make_unique<ImageBuilder>(TargetSpec{.name = t.str(), .features = features}, "bevel");
+  program.image = std::make_unique<ImageBuilder>(TargetSpec{.name = t.str(), .features = features}, "bevel");
   sections_.emplace(t.brief(), 0);
 }
 

@@ -99,7 +99,7 @@ struct KernelSpec {
   bool dynamicWorkspace = false;
   std::string origins = {}, flopsText = {}, bytesText = {};
   double flops = -1, bytes = -1;
-  uint32_t target = 0;                // its section
+  uint32_t target = 0;              // its section
   std::vector<int64_t> launch = {}; // of a device's kernel: see bevel_kernel_entry
 };
 

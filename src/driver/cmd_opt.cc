@@ -36,7 +36,8 @@ void list(PipelineContext& context, bool json) {
 // A trace alone shows just what the schedule makes; before other passes it is a pass like them.
 Result<std::vector<Pass>> chosenPasses(PipelineContext& context, const OptFlags& f) {
   std::string names = f.passes;
-  if (!context.options.scheduleFile.empty() && names.find("apply_trace") == std::string::npos && !names.empty())
+  if (!context.options.scheduleFile.empty() && names.find("apply_trace") == std::string::npos &&
+      !names.empty())
     names = "apply_trace," + names;
   return selectPasses(knownPasses(context), names);
 }

@@ -19,7 +19,7 @@ struct Compiled {
   Target target;
   std::vector<PassTiming> timings;
   std::vector<ScheduleReport> schedules;
-  Trace decisions;      // of passes over the module: algorithm, layout, fusion
+  Trace decisions; // of passes over the module: algorithm, layout, fusion
   std::vector<Note> notes;
   double seconds = 0;   // wall time from module to machine code, without importing
   CompileStats kernels; // filled by load and writeLibrary

@@ -72,7 +72,8 @@ std::string choiceText(const DecisionReport& d) {
 }
 
 // A pass that asks. Questions of one kind that were answered alike are one subject: "layout of conv1", "layout of conv2".
-Pass asking(PipelineContext& c, std::string name, std::string doc, Result<Module> (*run)(const Module&, const Ask&)) {
+Pass asking(PipelineContext& c, std::string name, std::string doc,
+            Result<Module> (*run)(const Module&, const Ask&)) {
   auto noted = [&c, name, run](const Module& module) -> Result<Module> {
     size_t before = decisionsOf(c.decisions.trace).size();
     BEVEL_TRY(Module out, run(module, c.decisions.ask()));
@@ -249,9 +250,8 @@ std::vector<PassGroup> passGroups(PipelineContext& c) {
                             return runPasses(lowerPasses(c.options.target), m, run);
                           }});
   PassGroup checks{"check", "What a tensor program is asked, at any stage; no compile runs these", {}};
-  checks.passes.push_back({"verify_bounds",
-                           "fails at an access that does not provably lie inside its buffer", nullptr,
-                           [](const PrimFunc& f) -> Result<PrimFunc> {
+  checks.passes.push_back({"verify_bounds", "fails at an access that does not provably lie inside its buffer",
+                           nullptr, [](const PrimFunc& f) -> Result<PrimFunc> {
                              BEVEL_CHECK(verifyBounds(f));
                              return f;
                            }});

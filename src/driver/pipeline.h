@@ -13,18 +13,18 @@ namespace bevel {
 
 struct BuildOptions {
   Target target = Target::host();
-  int threads = 0;                     // that compile; 0: one a processor
-  bool optimize = true;                // false: plain loops, for comparison and for finding faults
-  bool onlySchedule = false;           // of the optimisations, only the schedules of single operators
-  bool interpret = false;              // tensor programs run in the reference interpreter (load only)
-  bool fastMath = false;               // reassociation, approximate division (docs/numerics.md)
-  bool useCache = true;                // the on-disk kernel cache
-  bool debugInfo = true;               // line tables of kernels
-  std::vector<std::string> without;    // passes that are left out
-  std::string dumpDir;                 // every stage as text; "": none
-  std::string scheduleFile;            // a trace to be applied instead of default schedules; "": none
-  NamedAnswers answers;                // to questions of the passes over the module (`bevel explain` lists them)
-  std::map<std::string, int64_t> dims; // values for named dimensions of an ONNX model
+  int threads = 0;                  // that compile; 0: one a processor
+  bool optimize = true;             // false: plain loops, for comparison and for finding faults
+  bool onlySchedule = false;        // of the optimisations, only the schedules of single operators
+  bool interpret = false;           // tensor programs run in the reference interpreter (load only)
+  bool fastMath = false;            // reassociation, approximate division (docs/numerics.md)
+  bool useCache = true;             // the on-disk kernel cache
+  bool debugInfo = true;            // line tables of kernels
+  std::vector<std::string> without; // passes that are left out
+  std::string dumpDir;              // every stage as text; "": none
+  std::string scheduleFile;         // a trace to be applied instead of default schedules; "": none
+  NamedAnswers answers;             // to questions of the passes over the module (`bevel explain` lists them)
+  std::map<std::string, int64_t> dims;                // values for named dimensions of an ONNX model
   std::map<std::string, std::vector<int64_t>> shapes; // shapes of inputs by name
   std::vector<std::string> overridden;                // ONNX inputs with initialisers that will be given
   /// Called when a stage begins, or goes on: its name, pieces done and in all (0: unknown).

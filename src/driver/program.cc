@@ -86,7 +86,8 @@ Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, 
   PassOptions run = passOptions(options);
   if (options.interpret) run.stopAfter = passes.back().name;
   for (Pass& p : lowerPasses(options.target)) passes.push_back(std::move(p));
-  BEVEL_TRY(Module made, runPasses(passes, withFunction(make<const ModuleNode>(), name, module->find(name)), run));
+  BEVEL_TRY(Module made,
+            runPasses(passes, withFunction(make<const ModuleNode>(), name, module->find(name)), run));
   return cast<PrimFuncNode>(made->find(name));
 }
 

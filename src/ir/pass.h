@@ -13,8 +13,8 @@ namespace bevel {
 /// A named rewriting of modules, or of each tensor program of a module. Passes are ordinary values: a user's pass is
 /// made and listed like ours.
 struct Pass {
-  std::string name; // as in `--passes a,b`: lower case with underscores
-  std::string doc;  // one line
+  std::string name;                                 // as in `--passes a,b`: lower case with underscores
+  std::string doc;                                  // one line
   std::function<Result<Module>(const Module&)> run; // of the module; null: `program` is the pass
   /// Of every tensor program by itself, several at once; graph functions stay.
   std::function<Result<PrimFunc>(const PrimFunc&)> program = {};

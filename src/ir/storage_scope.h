@@ -15,8 +15,9 @@ struct StorageScope {
   const char* kind; // of target, "cpu"
   SeenBy seenBy;    // the threads that share one buffer
   Place place;
-  int64_t capacity;  // bytes of one buffer; 0: as many as there are
-  const char* spill; // the scope of what is too large, or is shared by threads that cannot see it; null: refused
+  int64_t capacity; // bytes of one buffer; 0: as many as there are
+  const char*
+      spill; // the scope of what is too large, or is shared by threads that cannot see it; null: refused
 };
 
 /// The scope of that name on a kind of target ("": on any), or null. A name may end in a dot and a word of the user's, which

@@ -79,16 +79,11 @@ struct Key {
 };
 
 const Key kKeys[] = {
-    {"triple", &Target::triple, nullptr, nullptr},
-    {"cpu", &Target::cpu, nullptr, nullptr},
-    {"tune", &Target::tune, nullptr, nullptr},
-    {"vector", nullptr, nullptr, &Limits::vectorBits},
-    {"regs", nullptr, nullptr, &Limits::vectorRegs},
-    {"l1", nullptr, &Limits::l1, nullptr},
-    {"l2", nullptr, &Limits::l2, nullptr},
-    {"l3", nullptr, &Limits::l3, nullptr},
-    {"cores", nullptr, nullptr, &Limits::cores},
-    {"line", nullptr, nullptr, &Limits::cacheLine},
+    {"triple", &Target::triple, nullptr, nullptr},   {"cpu", &Target::cpu, nullptr, nullptr},
+    {"tune", &Target::tune, nullptr, nullptr},       {"vector", nullptr, nullptr, &Limits::vectorBits},
+    {"regs", nullptr, nullptr, &Limits::vectorRegs}, {"l1", nullptr, &Limits::l1, nullptr},
+    {"l2", nullptr, &Limits::l2, nullptr},           {"l3", nullptr, &Limits::l3, nullptr},
+    {"cores", nullptr, nullptr, &Limits::cores},     {"line", nullptr, nullptr, &Limits::cacheLine},
 };
 constexpr size_t kCodeKeys = 4; // the first ones change machine code
 

@@ -27,7 +27,8 @@ struct Architecture {
 struct Limits {
   int vectorBits = 128; // preferred vector register width
   int vectorRegs = 16;
-  int64_t l1 = 32 << 10, l2 = 512 << 10, l3 = 8 << 20; // data cache bytes; l1, l2 per core, l3 shared; 0: none
+  int64_t l1 = 32 << 10, l2 = 512 << 10,
+          l3 = 8 << 20; // data cache bytes; l1, l2 per core, l3 shared; 0: none
   int cores = 1;
   int cacheLine = 64;
   friend bool operator==(const Limits&, const Limits&) = default;
@@ -40,7 +41,7 @@ struct Target {
   std::string cpu;    // LLVM's -mcpu: which instructions exist
   std::string tune;   // LLVM's -mtune: which are fast; empty: as cpu
   std::vector<std::string>
-      features;         // LLVM's feature names beyond those of the cpu, "+f16c" or "-avx512f"; sorted
+      features;        // LLVM's feature names beyond those of the cpu, "+f16c" or "-avx512f"; sorted
   bool fma = false;    // fused multiply-add in vector registers
   bool f16c = false;   // vector conversion fp16 <-> fp32
   bool avx512 = false; // AVX-512 F, BW, DQ, VL: 32 registers and masked instructions

@@ -1,6 +1,6 @@
 // Modules compiled and run in this process: dimensions, branches, loops, tuples, constants, packed functions.
-#include "tests/driver/support.h"
 #include "ir/parser.h"
+#include "tests/driver/support.h"
 
 namespace bevel {
 namespace {
@@ -277,20 +277,24 @@ class Module:
   auto* header = reinterpret_cast<const bevel_image_header*>(base);
   ASSERT_EQ(header->targets.count, 2u);
   auto* targets = reinterpret_cast<const bevel_target_entry*>(base + header->targets.offset);
-  auto word = [&](uint32_t at) { return std::string(at == BEVEL_NO_STRING ? "" : base + header->strings.offset + at); };
+  auto word = [&](uint32_t at) {
+    return std::string(at == BEVEL_NO_STRING ? "" : base + header->strings.offset + at);
+  };
   EXPECT_EQ(word(targets[0].name), "x86-64-v3");
   EXPECT_NE(word(targets[0].features).find("avx2"), std::string::npos);
   EXPECT_EQ(word(targets[1].name), "x86-64");
   EXPECT_EQ(word(targets[1].features), "");
   options.target = *Target::parse("aarch64");
-  EXPECT_NE(compileModule(*module, options, "main").error().message.find("it is for x86-64"), std::string::npos);
+  EXPECT_NE(compileModule(*module, options, "main").error().message.find("it is for x86-64"),
+            std::string::npos);
 }
 
 // A library for more than this processor has is refused when it is loaded, not when it runs.
 TEST(Compile, LibraryForAnotherProcessor) {
   auto module = parseModule(kPrograms);
   ASSERT_TRUE(module);
-  std::string stem = (std::filesystem::temp_directory_path() / ("bevel_v4_" + std::to_string(getpid()))).string();
+  std::string stem =
+      (std::filesystem::temp_directory_path() / ("bevel_v4_" + std::to_string(getpid()))).string();
   BuildOptions options;
   options.target = *Target::parse("x86-64-v4");
   auto compiled = compileModule(*module, options, "main");
@@ -302,7 +306,8 @@ TEST(Compile, LibraryForAnotherProcessor) {
     EXPECT_EQ(status, BEVEL_OK) << bevel_last_error();
   } else {
     EXPECT_EQ(status, BEVEL_ERROR_REFUSED);
-    EXPECT_NE(std::string(bevel_last_error()).find("is for x86-64-v4 and needs"), std::string::npos) << bevel_last_error();
+    EXPECT_NE(std::string(bevel_last_error()).find("is for x86-64-v4 and needs"), std::string::npos)
+        << bevel_last_error();
     EXPECT_NE(std::string(bevel_last_error()).find("avx512f"), std::string::npos) << bevel_last_error();
   }
   bevel_model_release(model);

@@ -34,9 +34,8 @@ Pass nothing() {
   return {"nothing", "changes nothing", [](const Module& m) -> Result<Module> { return m; }};
 }
 Pass refuses() {
-  return {"refuses", "fails", nullptr, [](const PrimFunc&) -> Result<PrimFunc> {
-            return fail(ErrorCode::kUnsupported, "no");
-          }};
+  return {"refuses", "fails", nullptr,
+          [](const PrimFunc&) -> Result<PrimFunc> { return fail(ErrorCode::kUnsupported, "no"); }};
 }
 
 struct TempDir {
@@ -105,7 +104,8 @@ TEST(Passes, FailuresNameThePassAndTheFunction) {
 TEST(Passes, ProgramsAtOnce) {
   Module many = make<const ModuleNode>();
   auto f = cast<PrimFuncNode>(sample()->find("f"));
-  for (int64_t i = 0; i < 50; ++i) many = withFunction(many, "f" + std::to_string(i), withAttr(f, "i", intImm(i)));
+  for (int64_t i = 0; i < 50; ++i)
+    many = withFunction(many, "f" + std::to_string(i), withAttr(f, "i", intImm(i)));
   PassOptions options;
   options.threads = 8;
   auto twice = [](const PrimFunc& g) -> Result<PrimFunc> {

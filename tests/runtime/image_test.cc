@@ -34,8 +34,9 @@ void buildSample(TestModel& m) {
   static const std::vector<float> code(3, 1.0f); // of a device that no machine has; nothing calls its kernel
   uint32_t device =
       m.image.addTarget({.name = "other", .device = kDLExtDev, .code = std::as_bytes(std::span(code))});
-  m.addKernel({.name = "there", .numBuffers = 1, .numDims = 1, .target = device, .launch = {4, 1, -1, 32, 1, 1, 256}},
-              nullptr);
+  m.addKernel(
+      {.name = "there", .numBuffers = 1, .numDims = 1, .target = device, .launch = {4, 1, -1, 32, 1, 1, 256}},
+      nullptr);
   FunctionBuilder& helper = m.image.addFunction("helper");
   helper.setPrivate();
   uint32_t a = helper.addParam({.name = "a", .dtype = kF32, .dims = {"n", 5}});
@@ -187,8 +188,9 @@ TEST(Image, SectionsThatCannotRun) {
     return OfSection({.name = "fast", .features = features}, {.name = "k"}).fault();
   };
   EXPECT_EQ(processor(""), "");
-  EXPECT_EQ(processor("never_made nor_this"), "kernel 'k' is for fast and needs never_made, nor_this, which this processor "
-                                              "does not have: compile the model for a lesser target");
+  EXPECT_EQ(processor("never_made nor_this"),
+            "kernel 'k' is for fast and needs never_made, nor_this, which this processor "
+            "does not have: compile the model for a lesser target");
   std::vector<std::byte> code(5);
   auto device = [&](std::vector<int64_t> launch, uint32_t type = kDLExtDev, bool hasCode = true) {
     TargetSpec target{.name = "there", .device = type};
@@ -225,14 +227,19 @@ TEST(Image, HostileSections) {
   using K = bevel_kernel_entry*;
   EXPECT_EQ(fault([](H, T, K) {}), "");
   EXPECT_EQ(fault([](H h, T, K) { h->targets.count = 0; }), "malformed image: no target");
-  EXPECT_EQ(fault([](H h, T, K) { h->targets.count = UINT64_MAX / 8; }), "malformed image: a section lies outside");
-  EXPECT_EQ(fault([](H h, T, K) { h->bytes.count = h->image_size; }), "malformed image: a section lies outside");
+  EXPECT_EQ(fault([](H h, T, K) { h->targets.count = UINT64_MAX / 8; }),
+            "malformed image: a section lies outside");
+  EXPECT_EQ(fault([](H h, T, K) { h->bytes.count = h->image_size; }),
+            "malformed image: a section lies outside");
   EXPECT_EQ(fault([](H, T t, K) { t[1].code = UINT64_MAX; }), "malformed image: code outside of its section");
-  EXPECT_EQ(fault([](H, T t, K) { t[1].code_size = UINT64_MAX; }), "malformed image: code outside of its section");
+  EXPECT_EQ(fault([](H, T t, K) { t[1].code_size = UINT64_MAX; }),
+            "malformed image: code outside of its section");
   EXPECT_EQ(fault([](H, T t, K) { t[1].code_size = 13; }), "malformed image: code outside of its section");
-  EXPECT_EQ(fault([](H, T t, K) { t[0].features = 1 << 30; }), "malformed image: text outside of its section");
+  EXPECT_EQ(fault([](H, T t, K) { t[0].features = 1 << 30; }),
+            "malformed image: text outside of its section");
   EXPECT_EQ(fault([](H, T, K k) { k[0].target = 2; }), "malformed image: a kernel of no section");
-  EXPECT_EQ(fault([](H, T, K k) { k[2].launch = UINT64_MAX - 1; }), "malformed image: a launch outside of its section");
+  EXPECT_EQ(fault([](H, T, K k) { k[2].launch = UINT64_MAX - 1; }),
+            "malformed image: a launch outside of its section");
 }
 
 TEST(Cpu, MissingFeatures) {

@@ -46,7 +46,8 @@ int64_t product(const BlockInfo& b, size_t from, size_t to) {
 }
 
 int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
-  int64_t lanes = std::max(1, target.limits.vectorBits / elementBits(b)) * (workOf(b.block->body).cost > 8 ? 2 : 4);
+  int64_t lanes =
+      std::max(1, target.limits.vectorBits / elementBits(b)) * (workOf(b.block->body).cost > 8 ? 2 : 4);
   while (lanes > 1 && length > 0 && lanes > length) lanes /= 2;
   return lanes;
 }

@@ -97,7 +97,7 @@ std::string freshBlockName(const PrimFunc& f, const std::string& base) {
 
 /// What a program's parameters are to its callers.
 struct Roles {
-  std::vector<Buffer> inputs;  // in the order of the parameters
+  std::vector<Buffer> inputs; // in the order of the parameters
   std::vector<Buffer> results;
   std::vector<Var> scalars;
   std::unordered_set<Var, RefHash> copied; // data of the results that are inputs as well
@@ -112,8 +112,9 @@ struct Roles {
     for (size_t i = 0; i < f->params.size(); ++i) {
       const Var& p = f->params[i];
       if (!f->buffers[i] && !p->dtype.isInteger())
-        return fail(Error(ErrorCode::kUnsupported, "its parameter '" + p->name + "' cannot come from outside")
-                        .help("parameters are buffers and integers; or make the program private and call it"));
+        return fail(
+            Error(ErrorCode::kUnsupported, "its parameter '" + p->name + "' cannot come from outside")
+                .help("parameters are buffers and integers; or make the program private and call it"));
       if (!f->buffers[i]) r.scalars.push_back(p), bound.insert(p);
     }
     auto addInput = [&](const Buffer& b) {
@@ -128,14 +129,17 @@ struct Roles {
       if (result) r.results.push_back(b);
       if (!result || copied) addInput(b);
     }
-    if (r.results.empty())
-      return fail(Error(ErrorCode::kInvalid, "it writes none of its parameters"));
+    if (r.results.empty()) return fail(Error(ErrorCode::kInvalid, "it writes none of its parameters"));
     for (const Buffer& b : r.results) {
-      auto unbound = [&](const Expr& d) { return usesAnyVar(d, [&](const VarNode* v) { return !bound.contains(Var(v)); }); };
-      if (std::any_of(b->shape.begin(), b->shape.end(), unbound) && r.copied.insert(b->data).second) addInput(b);
+      auto unbound = [&](const Expr& d) {
+        return usesAnyVar(d, [&](const VarNode* v) { return !bound.contains(Var(v)); });
+      };
+      if (std::any_of(b->shape.begin(), b->shape.end(), unbound) && r.copied.insert(b->data).second)
+        addInput(b);
     }
     for (const Buffer& b : f->buffers)
-      if (b && (std::find(r.results.begin(), r.results.end(), b) == r.results.end() || r.copied.contains(b->data)))
+      if (b &&
+          (std::find(r.results.begin(), r.results.end(), b) == r.results.end() || r.copied.contains(b->data)))
         r.inputs.push_back(b);
     return r;
   }
@@ -211,8 +215,8 @@ Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc&
                      {"output_names", names(roles.results)}});
   builder.beginFunction(name, params, attrs);
   builder.beginDataflow();
-  BEVEL_TRY(GraphVar result, builder.emitOutput(make<const GraphCallNode>(make<const OpRefNode>("call_tir"), operands,
-                                                                         nullptr, types)));
+  BEVEL_TRY(GraphVar result, builder.emitOutput(make<const GraphCallNode>(make<const OpRefNode>("call_tir"),
+                                                                          operands, nullptr, types)));
   builder.endDataflow();
   BEVEL_CHECK(builder.emitFuncOutput(result));
   return {};
@@ -229,7 +233,8 @@ Result<Module> callPrograms(const Module& module) {
     if (attrInt(f->attrs, "private")) continue;
     const std::string& name = module->names[i]->name;
     if (Status ok = addCaller(builder, name, f); !ok)
-      return fail(std::move(ok.error()).note("tensor program '" + name + "' becomes a function of the library"));
+      return fail(
+          std::move(ok.error()).note("tensor program '" + name + "' becomes a function of the library"));
   }
   return builder.module();
 }

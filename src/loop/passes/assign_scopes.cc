@@ -57,14 +57,17 @@ Result<PrimFunc> assignScopes(const PrimFunc& f, const Target& target) {
     };
     const StorageScope* scope = findScope(b->scope, target.kind());
     if (!scope)
-      return refuse(fmt::format("buffer \"{}\": a {} has no storage scope \"{}\"", b->name, target.kind(), b->scope));
+      return refuse(
+          fmt::format("buffer \"{}\": a {} has no storage scope \"{}\"", b->name, target.kind(), b->scope));
     bool hidden = scope->seenBy == StorageScope::kThread && shared;
     if (hidden && !scope->spill)
-      return refuse(fmt::format("{} buffer \"{}\" is shared by the iterations of a parallel loop", b->scope, b->name));
-    if (hidden || (scope->capacity && bytes > scope->capacity)) scope = findScope(scope->spill, target.kind());
-    const char* name = scope->place == StorageScope::kRegisters                                             ? "register"
+      return refuse(
+          fmt::format("{} buffer \"{}\" is shared by the iterations of a parallel loop", b->scope, b->name));
+    if (hidden || (scope->capacity && bytes > scope->capacity))
+      scope = findScope(scope->spill, target.kind());
+    const char* name = scope->place == StorageScope::kRegisters ? "register"
                        : scope->place == StorageScope::kStack || (bytes <= kSmallBytes && !shared) ? "local"
-                                                                                                              : "global";
+                                                                                                   : "global";
     if (name == b->scope) return n;
     auto buffer = mutableCopy(b);
     buffer->scope = name;

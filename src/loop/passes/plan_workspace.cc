@@ -49,7 +49,8 @@ private:
   };
 
   void visit(const NodeRef& n, bool parallel) {
-    if (const auto* a = n.as<AllocNode>(); a && inWorkspace(*a->buffer)) return visitAlloc(Alloc(a), parallel);
+    if (const auto* a = n.as<AllocNode>(); a && inWorkspace(*a->buffer))
+      return visitAlloc(Alloc(a), parallel);
     if (const auto* f = n.as<ForNode>()) {
       touchAll(f->extent);
       touchAll(f->min);

@@ -76,9 +76,9 @@ typedef struct bevel_function_entry {
 } bevel_function_entry;
 
 typedef struct bevel_target_entry {
-  uint32_t name;      /* string: what the section was compiled for, "x86-64-v3" */
-  uint32_t device;    /* DLDeviceType: kDLCPU, … */
-  uint32_t features;  /* string: what its code needs of the processor, names of cpu_features.def with a space
+  uint32_t name;     /* string: what the section was compiled for, "x86-64-v3" */
+  uint32_t device;   /* DLDeviceType: kDLCPU, … */
+  uint32_t features; /* string: what its code needs of the processor, names of cpu_features.def with a space
                        * between ("avx2 fma") */
   uint32_t reserved;
   uint64_t code;      /* offset in the bytes section */
