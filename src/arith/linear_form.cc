@@ -13,20 +13,27 @@ void LinearForm::addConst(int64_t c) {
     valid = false;
 }
 
+/// The term of an atom, or the end. A variable equals itself alone, which saves long sums the comparisons.
+std::vector<Term>::const_iterator LinearForm::find(const Expr& atom) const {
+  if (atom->kind == Kind::kVar) return std::ranges::find(terms, atom, &Term::atom);
+  return std::ranges::find_if(terms, [&](const Term& t) { return sameExpr(t.atom, atom); });
+}
+
 void LinearForm::add(const Expr& atom, int64_t coef) {
   if (coef == 0) return;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    if (!sameExpr(terms[i].atom, atom)) continue;
-    auto sum = checkedAdd(terms[i].coef, coef);
-    if (!sum)
-      valid = false;
-    else if (*sum == 0)
-      terms.erase(terms.begin() + ptrdiff_t(i));
-    else
-      terms[i].coef = *sum;
+  auto found = find(atom);
+  if (found == terms.end()) {
+    terms.push_back({atom, coef});
     return;
   }
-  terms.push_back({atom, coef});
+  int64_t& total = terms[size_t(found - terms.begin())].coef;
+  auto sum = checkedAdd(total, coef);
+  if (!sum)
+    valid = false;
+  else if (*sum == 0)
+    terms.erase(found);
+  else
+    total = *sum;
 }
 
 void LinearForm::add(const LinearForm& other, int64_t factor) {
@@ -62,9 +69,8 @@ void LinearForm::scale(int64_t factor) {
 }
 
 int64_t LinearForm::coefOf(const Expr& atom) const {
-  for (const Term& t : terms)
-    if (sameExpr(t.atom, atom)) return t.coef;
-  return 0;
+  auto found = find(atom);
+  return found == terms.end() ? 0 : found->coef;
 }
 
 int64_t LinearForm::gcdOfTerms() const {

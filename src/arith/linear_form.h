@@ -38,6 +38,9 @@ public:
   /// Greatest common divisor of the coefficients (not of the constant); 0 without terms.
   int64_t gcdOfTerms() const;
   bool sameAs(const LinearForm& other) const;
+
+private:
+  std::vector<Term>::const_iterator find(const Expr& atom) const;
 };
 
 LinearForm difference(const LinearForm& a, const LinearForm& b);

@@ -331,8 +331,30 @@ Result<Values> cumulative(Node& n) {
                 {"reverse", intImm(n.attrInt("reverse", 0))}});
 }
 
-Result<Values> concat1(Node& n) {
-  return n.one("concat", n.all(), {{"axis", intImm(n.attrInt("axis", 1))}});
+// One after the other. The start of an input is the sum of all extents before it: where the run knows many of them,
+// groups come first, whose extents get names, so that no sum is long.
+Result<GraphExpr> concatAll(Node& n, const Array<GraphExpr>& all, size_t axis) {
+  constexpr size_t kMost = 16;
+  auto symbolic = [&](const GraphExpr& e) { return rankOf(e) > axis && !asConst(shapeOfExpr(e)[axis]); };
+  if (all.size() <= kMost || std::ranges::count_if(all, symbolic) <= int64_t(kMost))
+    return n.emit("concat", all, {{"axis", intImm(int64_t(axis))}});
+  Array<GraphExpr> groups;
+  for (size_t k = 0; k < all.size(); k += kMost) {
+    Array<GraphExpr> part;
+    for (size_t i = k; i < std::min(k + kMost, all.size()); ++i) part.push_back(all[i]);
+    BEVEL_TRY(GraphExpr group, concatAll(n, part, axis));
+    Array<Expr> shape = shapeOfExpr(group);
+    shape.set(axis, named(n, {shape[axis]})[0]);
+    groups.push_back(n.builder().matchCast(group, make<const TensorTypeNode>(dtypeOfExpr(group), shape)));
+  }
+  return concatAll(n, groups, axis);
+}
+
+template <int otherwise> Result<Values> concat(Node& n) {
+  int64_t axis = n.attrInt("axis", otherwise), rank = int64_t(n.rank(0));
+  if (axis < -rank || axis >= rank) return n.invalid("axis is out of range");
+  BEVEL_TRY(GraphExpr e, concatAll(n, n.all(), size_t(axis < 0 ? axis + rank : axis)));
+  return Values{n.value(e)};
 }
 
 // sequence_lens per batch: positions below the length are mirrored, by an index tensor for gather_elements.
@@ -413,7 +435,8 @@ std::vector<Conversion> moveConversions() {
           {"OneHot", 9, oneHot},
           {"CumSum", 11, cumulative},
           {"CumProd", 26, cumulative},
-          {"Concat", 1, concat1},
+          {"Concat", 1, concat<1>},
+          {"Concat", 4, concat<0>},
           {"ReverseSequence", 10, reverseSequence},
           {"CenterCropPad", 18, centerCropPad}};
 }

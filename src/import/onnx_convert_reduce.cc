@@ -37,7 +37,16 @@ Result<Domain> domainOf(Node& n) {
 Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Domain& d) {
   if (d.noop) return e;
   if (d.unknown.empty()) return reduceOver(n, op, e, d.axes, d.keep);
-  BEVEL_TRY(GraphExpr wide, n.emit(std::string(op) + "_at", {e, Node::shapeArg(d.unknown)}));
+  const Array<Expr>& shape = shapeOfExpr(e);
+  BEVEL_TRY(Array<Expr> flags, namedAxes(n, d.unknown, int64_t(shape.size())));
+  Array<Expr> stays, goes;
+  for (size_t k = 0; k < shape.size(); ++k) {
+    Expr among = eq(flags[k], intImm(1));
+    stays.push_back(select(among, intImm(1), shape[k]));
+    goes.push_back(select(among, shape[k], intImm(1)));
+  }
+  BEVEL_TRY(GraphExpr wide, n.emit(std::string(op) + "_at",
+                                   {e, Node::shapeArg(named(n, stays)), Node::shapeArg(named(n, goes))}));
   if (d.keep) return wide;
   BEVEL_TRY(Array<Expr> kept, keptDims(n, d.unknown, shapeOfExpr(e)));
   return reshapeTo(n, wide, kept);

@@ -55,6 +55,8 @@ Status checkElements(Node& n, const GraphExpr& e, const Expr& low, const Expr& h
 Status checkAxes(Node& n, const Array<Expr>& axes, int64_t rank);
 /// The values under names of their own, computed once: shapes that use them stay small.
 Array<Expr> named(Node& n, const Array<Expr>& values);
+/// For each dimension 1 if it is among `axes`, which only the run knows and which name different ones; else 0.
+Result<Array<Expr>> namedAxes(Node& n, const Array<Expr>& axes, int64_t rank);
 /// The dimensions of `shape` that are not among `axes`, which only the run knows and which name different ones.
 Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>& shape);
 /// Result of `sum`, `max` … over axes (nothing: all).

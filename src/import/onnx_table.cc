@@ -97,29 +97,37 @@ Array<Expr> named(Node& n, const Array<Expr>& values) {
   return names;
 }
 
-// stays[d]: 1 where axis d is kept; before[d]: kept axes in front of it.
-Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>& shape) {
-  int64_t rank = int64_t(shape.size()), kept = rank - int64_t(axes.size());
-  if (kept < 0) return n.invalid("more axes than dimensions");
+Result<Array<Expr>> namedAxes(Node& n, const Array<Expr>& axes, int64_t rank) {
   BEVEL_CHECK(checkAxes(n, axes, rank));
-  Array<Expr> stays, before, extents;
+  Array<Expr> flags;
+  Expr count = intImm(0);
   for (int64_t d = 0; d < rank; ++d) {
     Expr among = boolImm(false);
     for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
-    stays.push_back(castTo(kInt64, logicalNot(among)));
+    flags.push_back(castTo(kInt64, among));
   }
-  stays = named(n, stays);
+  flags = named(n, flags);
+  for (const Expr& f : flags) count = count + f;
+  BEVEL_CHECK(n.check(eq(count, intImm(int64_t(axes.size()))), "an axis is given twice"));
+  return flags;
+}
+
+// before[d]: kept axes in front of axis d.
+Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>& shape) {
+  if (axes.size() > shape.size()) return n.invalid("more axes than dimensions");
+  BEVEL_TRY(Array<Expr> flags, namedAxes(n, axes, int64_t(shape.size())));
+  Array<Expr> before, extents;
   Expr count = intImm(0);
-  for (const Expr& s : stays) {
+  for (const Expr& f : flags) {
     before.push_back(count);
-    count = count + s;
+    count = count + (intImm(1) - f);
   }
-  BEVEL_CHECK(n.check(eq(count, intImm(kept)), "an axis is given twice"));
   before = named(n, before);
-  for (int64_t j = 0; j < kept; ++j) {
+  for (size_t j = 0; j < shape.size() - axes.size(); ++j) {
     Expr extent = intImm(0);
     for (size_t d = 0; d < shape.size(); ++d)
-      extent = select(logicalAnd(eq(stays[d], intImm(1)), eq(before[d], intImm(j))), shape[d], extent);
+      extent =
+          select(logicalAnd(eq(flags[d], intImm(0)), eq(before[d], intImm(int64_t(j)))), shape[d], extent);
     extents.push_back(extent);
   }
   return named(n, extents);

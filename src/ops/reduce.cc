@@ -88,6 +88,15 @@ Expr reduction(Kind k, const Expr& x, const Array<IterVar>& axes) {
   return x;
 }
 
+// The mean divides the sum of `n` elements; what accumulated in a wider type is rounded.
+TeTensors finished(const OpCall& call, const te::Tensor& total, const Expr& n) {
+  bool mean = kindOf(call) == Kind::kMean;
+  if (!mean && total.dtype() == call.dtype(0)) return {total};
+  return {mapTensor(
+      total, call.op.name + "_of", [&](Expr e) { return mean ? fdiv(e, castTo(e->dtype, n)) : e; },
+      call.dtype(0))};
+}
+
 Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Ints axes, reducedAxes(call));
   Kind k = kindOf(call);
@@ -101,67 +110,44 @@ Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
     for (int64_t a : axes) reduce.push_back(te::reduceAxis(x.shape()[size_t(a)], fmt::format("k{}", a)));
     return reduction(k, castTo(acc, x(sourceIndex(x.rank(), axes, keep, i, reduce))), reduce);
   });
-  if (k != Kind::kMean && acc == x.dtype()) return TeTensors{total};
   Expr n = intImm(1);
   for (int64_t a : axes) n = n * x.shape()[size_t(a)];
-  return TeTensors{mapTensor(
-      total, call.op.name + "_of",
-      [&](Expr e) { return k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e; }, x.dtype())};
+  return finished(call, total, n);
 }
 
 // ---- axes that only the run knows: sum_at and the like
 
-// reduced[d]: 1 when axis d is among the values, else 0.
-std::vector<Expr> reducedFlags(const OpCall& call) {
-  std::vector<Expr> flags;
-  int64_t rank = int64_t(call.rank(0));
-  for (int64_t d = 0; d < rank; ++d) {
-    Expr among = boolImm(false);
-    for (const Expr& a : call.values(1))
-      among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
-    flags.push_back(among);
-  }
-  return flags;
-}
-
+// Of each axis, `kept` indices of the result with `reduced` elements each; one of the two is 1.
 Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(checkKind(call));
-  int64_t rank = int64_t(call.rank(0));
-  for (const Expr& a : call.values(1))
-    BEVEL_CHECK(
-        context.require(logicalAnd(a >= intImm(-rank), a < intImm(rank)), call, "an axis is out of range"));
-  std::vector<Expr> flags = reducedFlags(call);
-  Array<Expr> shape;
-  for (size_t d = 0; d < flags.size(); ++d)
-    shape.push_back(context.analyzer.simplify(select(flags[d], intImm(1), call.shape(0)[d])));
-  return tensorOf(call.dtype(0), shape);
+  const Array<Expr>&x = call.shape(0), &kept = call.values(1), &reduced = call.values(2);
+  if (kept.size() != x.size() || reduced.size() != x.size())
+    return call.invalid("as many extents as dimensions are expected");
+  for (size_t d = 0; d < x.size(); ++d) {
+    Expr fits = logicalAnd(eq(kept[d] * reduced[d], x[d]),
+                           logicalOr(eq(kept[d], intImm(1)), eq(reduced[d], intImm(1))));
+    BEVEL_CHECK(context.require(fits, call, "the extents do not fit the dimension"));
+  }
+  return tensorOf(call.dtype(0), kept);
 }
 
-// Every axis has a reduction of extent 1 or of the axis; the other index is then 0.
 Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
-  std::vector<Expr> flags = reducedFlags(call);
+  const Array<Expr>& reduced = call.values(2);
   Kind k = kindOf(call);
   DType acc = computeType(x.dtype());
-  Array<Expr> wide;
-  Expr n = intImm(1);
-  for (size_t d = 0; d < flags.size(); ++d) {
-    wide.push_back(select(flags[d], intImm(1), x.shape()[d]));
-    n = n * select(flags[d], x.shape()[d], intImm(1));
-  }
-  te::Tensor total = te::compute(wide, call.op.name, [&](const Array<Var>& i) {
+  te::Tensor total = te::compute(call.values(1), call.op.name, [&](const Array<Var>& i) {
     Array<IterVar> reduce;
     Array<Expr> index;
-    for (size_t d = 0; d < flags.size(); ++d) {
-      reduce.push_back(te::reduceAxis(select(flags[d], x.shape()[d], intImm(1)), fmt::format("k{}", d)));
+    for (size_t d = 0; d < i.size(); ++d) {
+      reduce.push_back(te::reduceAxis(reduced[d], fmt::format("k{}", d)));
       index.push_back(Expr(i[d]) + Expr(reduce.back()->var));
     }
     return reduction(k, castTo(acc, x(index)), reduce);
   });
-  return TeTensors{te::compute(wide, call.op.name + "_of", [&](const Array<Var>& i) {
-    Expr e = total(exprs(i));
-    return castTo(x.dtype(), k == Kind::kMean ? fdiv(e, castTo(e->dtype, n)) : e);
-  })};
+  Expr n = intImm(1);
+  for (const Expr& extent : reduced) n = n * extent;
+  return finished(call, total, n);
 }
 
 // ---- argmax, argmin
@@ -274,14 +260,16 @@ void register_reduce(OpRegistry& r) {
            .compute = reduceCompute,
            .tests = row.tests});
   for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
-    r.add({.name = name,
-           .doc =
-               "The reduction of that name over axes that are values of the run; they stay, with extent 1. "
-               "ONNX Reduce*-18 with computed axes.",
-           .inputs = {"x", {"axes", InputKind::kShape}},
-           .infer = reduceAtInfer,
-           .compute = reduceAtCompute,
-           .tests = {"float32[2,3,4] shape(1)", "float32[2,3,4] shape(-1,0)", "int32[2,3] shape()"}});
+    r.add(
+        {.name = name,
+         .doc =
+             "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
+             "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
+         .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
+         .infer = reduceAtInfer,
+         .compute = reduceAtCompute,
+         .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
+                   "int32[2,3] shape(2,3) shape(1,1)"}});
   for (const char* name : {"argmax", "argmin"})
     r.add({.name = name,
            .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}",

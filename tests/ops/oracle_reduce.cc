@@ -7,7 +7,8 @@ namespace {
 enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny };
 
 Kind kindOf(const OpCall& call) {
-  const std::string& n = call.op.name;
+  std::string_view n = call.op.name;
+  if (n.ends_with("_at")) n.remove_suffix(3);
   return n == "sum"    ? Kind::kSum
          : n == "prod" ? Kind::kProd
          : n == "max"  ? Kind::kMax
@@ -103,18 +104,11 @@ Result<HostTensors> reduceEval(const OpCall& call, const HostTensors& in) {
   return reduceOver(call, in, axes, kindOf(call));
 }
 
-Kind kindAt(const OpCall& call) {
-  const std::string& n = call.op.name;
-  return n == "sum_at"    ? Kind::kSum
-         : n == "prod_at" ? Kind::kProd
-         : n == "max_at"  ? Kind::kMax
-         : n == "min_at"  ? Kind::kMin
-                          : Kind::kMean;
-}
-
 Result<HostTensors> reduceAtEval(const OpCall& call, const HostTensors& in) {
-  BEVEL_TRY(Ints axes, normalizeAxes(call, *constValues(call, 1), call.rank(0)));
-  return reduceOver(call, in, axes, kindAt(call));
+  Ints axes, reduced = *constValues(call, 2);
+  for (size_t d = 0; d < reduced.size(); ++d)
+    if (reduced[d] != 1) axes.push_back(int64_t(d));
+  return reduceOver(call, in, axes, kindOf(call));
 }
 
 Result<HostTensors> argEval(const OpCall& call, const HostTensors& in) {

@@ -258,6 +258,36 @@ def test_an_input_smaller_than_the_kernel_is_refused(length, bevel, tmp_path):
     assert "length - 3 > 0 does not hold" in result
 
 
+@pytest.mark.parametrize("count", [17, 40, 250])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_many_inputs_one_after_the_other(count, symbolic, bevel, tmp_path):
+    """Compile time stays small: what an input needs does not grow with the number of the others."""
+    names = [f"x{k}" for k in range(count)]
+    node = helper.make_node("Concat", names, ["y"], axis=-1)
+    feeds = {name: ramp(2, k % 3) + k for k, name in enumerate(names)}
+    extents = {name: [2, f"n{k}"] for k, name in enumerate(names)} if symbolic else None
+    (y,) = run_graph(bevel, tmp_path, [node], feeds, ["y"], extents=extents)
+    np.testing.assert_array_equal(y, np.concatenate(list(feeds.values()), axis=-1), strict=True)
+
+
+@pytest.mark.parametrize("op, reference", [("ReduceMax", np.max), ("ReduceSum", np.sum), ("ReduceMean", np.mean)])
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("axes", [(), (3,), (-7, 2, 5), (0, 1, 2, 3, 4, 5, 6)])
+def test_axes_that_only_the_run_knows(op, reference, keep, axes, bevel, tmp_path):
+    node = helper.make_node(op, ["x", "a"], ["y"], keepdims=keep, noop_with_empty_axes=1)
+    feeds = {"x": ramp(2, 1, 3, 2, 2, 1, 2), "a": np.array(axes, np.int64)}
+    (y,) = run_graph(bevel, tmp_path, [node], feeds, ["y"])
+    np.testing.assert_allclose(y, reference(feeds["x"], axis=axes, keepdims=bool(keep)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axes", [(7,), (-8,), (1, -6)])
+def test_wrong_axes_of_the_run(axes, bevel, tmp_path):
+    node = helper.make_node("ReduceMin", ["x", "a"], ["y"], keepdims=0, name="smallest")
+    feeds = {"x": ramp(2, 1, 3, 2, 2, 1, 2), "a": np.array(axes, np.int64)}
+    error = run_graph(bevel, tmp_path, [node], feeds, ["y"], code=3)
+    assert "smallest" in error and ("n < 7" if len(axes) == 1 else "== 2") in error
+
+
 TEXT = """
 @I.ir_module
 class Module:
