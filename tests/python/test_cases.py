@@ -270,7 +270,9 @@ def test_many_inputs_one_after_the_other(count, symbolic, bevel, tmp_path):
     np.testing.assert_array_equal(y, np.concatenate(list(feeds.values()), axis=-1), strict=True)
 
 
-@pytest.mark.parametrize("op, reference", [("ReduceMax", np.max), ("ReduceSum", np.sum), ("ReduceMean", np.mean)])
+@pytest.mark.parametrize(
+    "op, reference", [("ReduceMax", np.max), ("ReduceSum", np.sum), ("ReduceMean", np.mean)]
+)
 @pytest.mark.parametrize("keep", [0, 1])
 @pytest.mark.parametrize("axes", [(), (3,), (-7, 2, 5), (0, 1, 2, 3, 4, 5, 6)])
 def test_axes_that_only_the_run_knows(op, reference, keep, axes, bevel, tmp_path):
