@@ -5,7 +5,7 @@
 #include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/structural.h"
-#include "loop/regions.h"
+#include "loop/block_scope.h"
 
 #include <algorithm>
 #include <utility>
@@ -111,56 +111,26 @@ void collectPatterns(BlockInfo& info, Analyzer& analyzer) {
 struct Collector {
   const std::vector<BlockInfo>& known;
   std::vector<BlockInfo> blocks;
-  std::vector<const ForNode*> loops; // inside the scope
-  std::string scope, outermost;
   size_t next = 0; // in `known`: it has the blocks in the same order
 
-  static bool containsBlocks(const Stmt& body) {
-    bool any = false;
-    walk(body, [&](const NodeRef& n) {
-      any |= n.is<BlockRealizeNode>();
-      return !any && !n.is<ExprNode>();
-    });
-    return any;
-  }
-
-  void enter(const BlockNode& block) {
-    std::vector<const ForNode*> outside;
-    std::string parent = std::exchange(scope, block.name);
-    bool first = !parent.empty() && outermost.empty();
-    if (first) outermost = block.name;
-    loops.swap(outside);
-    visit(block.body);
-    loops.swap(outside);
-    if (first) outermost.clear();
-    scope = parent;
-  }
-
-  void visit(const Stmt& s) {
-    if (const auto* f = s.as<ForNode>()) {
-      loops.push_back(f);
-      visit(f->body);
-      loops.pop_back();
-    } else if (const auto* q = s.as<SeqNode>()) {
-      for (const Stmt& x : q->stmts) visit(x);
-    } else if (const auto* r = s.as<BlockRealizeNode>()) {
-      containsBlocks(r->block->body) ? enter(*r->block) : add(*r);
-    } else if (const auto* i = s.as<IfNode>()) {
-      visit(i->thenBody);
-      if (i->elseBody) visit(i->elseBody);
+  void enter(const BlockRealize& scope, const std::string& outermost) {
+    for (const ScopeBlock& b : ScopeInfo(scope).blocks) {
+      const std::string& top = outermost.empty() ? b.name() : outermost;
+      if (blocksUnder(b.block().body).empty())
+        add(b, scope->block->name, top);
+      else
+        enter(b.realize, top);
     }
   }
 
-  void add(const BlockRealizeNode& r) {
-    BlockInfo info;
-    info.block = r.block;
-    info.scope = scope;
-    info.outermost = outermost.empty() ? r.block->name : outermost;
+  void add(const ScopeBlock& b, const std::string& scope, const std::string& outermost) {
+    const BlockRealizeNode& r = *b.realize;
+    BlockInfo info{r.block, scope, outermost, {}, {}};
     for (const IterVar& a : r.block->iters) info.extents.push_back(a->domain->extent);
     size_t n = r.values.size();
-    info.simpleLoops = isConst(r.predicate, 1) && loops.size() == n;
+    info.simpleLoops = isConst(r.predicate, 1) && b.loops.size() == n;
     for (size_t k = 0; info.simpleLoops && k < n; ++k) {
-      const ForNode& f = *loops[k];
+      const ForNode& f = *b.loops[k];
       info.simpleLoops = r.values[k] == Expr(f.var) && f.forKind == ForKind::kSerial && isConst(f.min, 0);
     }
     if (const BlockInfo* same = find(r.block)) {
@@ -182,10 +152,6 @@ struct Collector {
     return nullptr;
   }
 };
-
-} // namespace
-
-namespace {
 
 // In this access axis k + 1 runs through a whole dimension of the buffer, and axis k through the one before
 // it.
@@ -209,8 +175,8 @@ bool contiguousPair(const BlockInfo& b, size_t k) {
 }
 
 std::vector<BlockInfo> analyseBlocks(const PrimFunc& f, const std::vector<BlockInfo>& known) {
-  Collector c{known, {}, {}, {}, {}, 0};
-  c.visit(f->body);
+  Collector c{known, {}};
+  c.enter(cast<BlockRealizeNode>(f->body), "");
   return std::move(c.blocks);
 }
 

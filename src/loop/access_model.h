@@ -17,7 +17,8 @@ public:
   Stmt root;
   std::vector<Stmt> around; // the statements around it, the root of the program first
 
-  explicit AccessModel(Stmt r, std::vector<Stmt> a = {}) : root(std::move(r)), around(std::move(a)) {}
+  explicit AccessModel(Stmt r, std::vector<Stmt> a = {}, AccessOptions options = {})
+      : root(std::move(r)), around(std::move(a)), options_(options) {}
   const std::vector<Entry>& entries() const {
     if (!entries_) entries_ = collect();
     return *entries_;
@@ -26,13 +27,14 @@ public:
 private:
   std::vector<Entry> collect() const {
     std::vector<Entry> out;
-    for (BufferAccess& a : collectAccesses(root)) {
+    for (BufferAccess& a : collectAccesses(root, options_)) {
       std::vector<std::optional<arith::LinearForm>> forms;
       for (const Range& r : a.region) forms.push_back(arith::plainForm(r->min));
       out.push_back({std::move(a), std::move(forms)});
     }
     return out;
   }
+  AccessOptions options_;
   mutable std::optional<std::vector<Entry>> entries_;
 };
 

@@ -82,10 +82,12 @@ bool writes(const BlockNode& block, const Var& data) {
   return touches(block.writes, data);
 }
 
-bool movesReduction(const BlockRealizeNode& r, const Var& loop) {
+Driven drivenBy(const BlockRealizeNode& r, const Var& loop) {
+  Driven out;
   for (size_t i = 0; i < r.values.size(); ++i)
-    if (r.block->iters[i]->type == IterType::kReduce && usesVar(r.values[i], loop)) return true;
-  return false;
+    if (usesVar(r.values[i], loop))
+      (r.block->iters[i]->type == IterType::kReduce ? out.reduce : out.spatial) = true;
+  return out;
 }
 
 std::vector<int> ScopeInfo::writers(const Var& data) const {

@@ -46,8 +46,11 @@ bool isUnder(const ScopeBlock& block, const Var& loop);
 bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
 bool writes(const BlockNode& block, const Var& data);
 
-/// Whether the loop moves a reduction axis of the block.
-bool movesReduction(const BlockRealizeNode& block, const Var& loop);
+/// Which axes of the block the loop moves.
+struct Driven {
+  bool spatial = false, reduce = false;
+};
+Driven drivenBy(const BlockRealizeNode& block, const Var& loop);
 
 /// What a step may rely on when it moves or repeats a block: run again it gives the same results.
 /// Complete: all axes spatial, writes what it does not read. Reduction: also reduce axes, with an init.

@@ -227,26 +227,15 @@ private:
   bool isPrivate(const Buffer& buffer) {
     auto [at, fresh] = private_.try_emplace(buffer->data, false);
     if (!fresh) return at->second;
-    bool allocated = false;
-    for (const Stmt& s : model_.around)
-      if (const auto* r = s.as<BlockRealizeNode>())
-        allocated |= std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) {
-          return b.as<BufferNode>()->data == buffer->data;
-        });
-    if (!allocated) return false;
-    bool outside = false;
-    walk(model_.around.front(), [&](const NodeRef& n) {
-      if (n == NodeRef(loop_)) return false;
-      if (auto* load = n.as<LoadNode>()) outside |= load->buffer->data == buffer->data;
-      if (auto* store = n.as<StoreNode>()) outside |= store->buffer->data == buffer->data;
-      if (auto* call = n.as<CallNode>())
-        for (const NodeRef& arg : call->args) {
-          auto* b = arg.as<BufferNode>();
-          outside |= (b && b->data == buffer->data) || arg == NodeRef(buffer->data);
-        }
-      return !outside;
+    bool allocated = std::ranges::any_of(model_.around, [&](const Stmt& s) {
+      const auto* r = s.as<BlockRealizeNode>();
+      return r && std::ranges::any_of(r->block->allocs.raw(), [&](const NodeRef& b) {
+               return b.as<BufferNode>()->data == buffer->data;
+             });
     });
-    return at->second = !outside && isPrivateToIteration(loop_, buffer, analyzer());
+    if (!allocated || usesBuffer(model_.around.front(), buffer->data, loop_)) return false;
+    if (!inside_) inside_.emplace(loop_->body, std::vector<Stmt>(), kInsideBlocks);
+    return at->second = isPrivateToIteration(*inside_, loop_, buffer, analyzer());
   }
 
   /// |step| of the loop exceeds every distance between the rest of one index and of the other.
@@ -313,6 +302,7 @@ private:
   std::vector<Accessed> accesses_;
   std::optional<Analyzer> analyzer_;
   std::vector<VarRange> enclosing_;
+  std::optional<AccessModel> inside_; // of blocks too
   std::unordered_map<Var, bool, RefHash> private_; // what is known of buffers, by data variable
   std::unordered_map<const Object*, const BlockNode*> reductionOf_; // accesses of accumulated elements
 };

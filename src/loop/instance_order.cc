@@ -161,9 +161,7 @@ Result<InitHoist> firstStep(const BlockRealize& realize, const std::vector<For>&
   for (size_t i = 0; i < realize->values.size(); ++i)
     (block.iters[i]->type == IterType::kReduce ? reduceValues : spatialValues).push_back(realize->values[i]);
   for (const For& l : nest) {
-    auto uses = [&](const NodeRef& v) { return usesVar(v, l->var); };
-    bool spatial = std::ranges::any_of(spatialValues.raw(), uses),
-         reduce = std::ranges::any_of(reduceValues.raw(), uses);
+    auto [spatial, reduce] = drivenBy(*realize, l->var);
     std::string loop = "loop " + l->var->name;
     if (spatial && reduce)
       return fail(ErrorCode::kIllegal,

@@ -502,7 +502,7 @@ private:
     Stmt inner = f.body;
     while (inner.is<ForNode>()) inner = inner.as<ForNode>()->body;
     const auto* block = inner.as<BlockRealizeNode>();
-    if (!block || !block->block->init || !movesReduction(*block, f.var)) return;
+    if (!block || !block->block->init || !drivenBy(*block, f.var).reduce) return;
     env_[f.var] = Value::ofInt(f.var->dtype, begin);
     runInit(f.body, *block);
   }
@@ -510,7 +510,7 @@ private:
   void runInit(const Stmt& s, const BlockRealizeNode& block) {
     if (s.is<BlockRealizeNode>()) return runBlock(block, s, true);
     const auto& f = *s.as<ForNode>();
-    int64_t begin = evalInt(f.min), extent = movesReduction(block, f.var) ? 1 : evalInt(f.extent);
+    int64_t begin = evalInt(f.min), extent = drivenBy(block, f.var).reduce ? 1 : evalInt(f.extent);
     for (int64_t i = 0; i < extent; ++i) {
       env_[f.var] = Value::ofInt(f.var->dtype, begin + i);
       runInit(f.body, block);

@@ -63,11 +63,9 @@ private:
 /// Compares the reads of a buffer in a loop's body with the writes.
 class PrivacyCheck {
 public:
-  PrivacyCheck(const For& loop, const Buffer& buffer, Analyzer& analyzer)
-      : buffer_(buffer), analyzer_(analyzer),
-        // Declared regions leave out what a block reads of its own output, so blocks are looked into.
-        accesses_(collectAccesses(loop->body, {.useDeclared = false})) {
-    for (const BufferAccess& a : accesses_) {
+  PrivacyCheck(const AccessModel& inside, const Buffer& buffer, Analyzer& analyzer)
+      : buffer_(buffer), analyzer_(analyzer), inside_(inside) {
+    for (const auto& [a, forms] : inside.entries()) {
       if (!a.buffer) effects_ = true;
       if (a.buffer && a.write) stored_.insert(a.buffer->data);
     }
@@ -76,7 +74,7 @@ public:
   bool run() {
     // A store comes after the loads of its own value in time, but before them in the list.
     const BufferAccess* pending = nullptr;
-    for (const BufferAccess& a : accesses_) {
+    for (const auto& [a, forms] : inside_.entries()) {
       if (!a.buffer || !a.buffer->sameAs(*buffer_)) continue;
       if (a.opaque || !same(a.buffer, buffer_)) return false;
       if (a.write) {
@@ -213,7 +211,7 @@ private:
 
   const Buffer& buffer_;
   Analyzer& analyzer_;
-  std::vector<BufferAccess> accesses_;
+  const AccessModel& inside_;
   std::unordered_set<Var, RefHash> stored_; // data variables
   bool effects_ = false;                    // calls that may write anything
   std::vector<const BufferAccess*> writes_; // before the current read
@@ -221,10 +219,11 @@ private:
 
 } // namespace
 
-bool isPrivateToIteration(const For& loop, const Buffer& buffer, Analyzer& analyzer) {
+bool isPrivateToIteration(const AccessModel& inside, const For& loop, const Buffer& buffer,
+                          Analyzer& analyzer) {
   if (ReductionLoops(buffer).contains(loop->var, loop->body)) return false;
   analyzer.bind(loop->var, range(loop->min, loop->extent));
-  bool result = PrivacyCheck(loop, buffer, analyzer).run();
+  bool result = PrivacyCheck(inside, buffer, analyzer).run();
   analyzer.unbind(loop->var);
   return result;
 }

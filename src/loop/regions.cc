@@ -404,6 +404,21 @@ bool changesCondition(const NodeRef& body, const Expr& condition) {
   return changes;
 }
 
+bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except) {
+  bool used = false;
+  walk(root, [&](const NodeRef& n) {
+    if (used || n == except) return false;
+    if (const auto* b = n.as<BufferNode>()) return used = b->data == data, false;
+    if (const auto* a = n.as<AllocNode>()) return used = usesBuffer(a->body, data, except), false;
+    const auto* block = n.as<BlockNode>();
+    if (!block) return !(used = n == data);
+    for (const MatchBuffer& m : block->matches) used |= usesBuffer(m->source, data, except);
+    used = used || usesBuffer(block->init, data, except) || usesBuffer(block->body, data, except);
+    return false;
+  });
+  return used;
+}
+
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
   AccessCollector collector(options);
   collector.visit(root);

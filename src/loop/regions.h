@@ -29,6 +29,10 @@ using VarRange = std::pair<Var, Range>;
 /// perhaps not in it.
 bool changesCondition(const NodeRef& body, const Expr& condition);
 
+/// Something under the root, `except` left out, uses the buffer of this data variable: what is declared of blocks does
+/// not count.
+bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except = nullptr);
+
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {
   Buffer buffer;

@@ -59,6 +59,27 @@ std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyz
   return out;
 }
 
+std::optional<Array<Range>> sweptRegion(const Block& block, const Array<Range>& region, Analyzer& analyzer) {
+  Array<Range> out;
+  std::vector<bool> used(block->iters.size(), false);
+  for (const Range& dim : region) {
+    auto index = axisIndex(dim->min, block, analyzer);
+    auto width = asConst(analyzer.simplify(dim->extent));
+    if (!index || !width) return std::nullopt;
+    if (index->axis < 0) {
+      out.push_back(range(index->offset, dim->extent));
+      continue;
+    }
+    if (std::abs(index->scale) != *width || used[size_t(index->axis)]) return std::nullopt;
+    used[size_t(index->axis)] = true;
+    const Range& domain = block->iters[size_t(index->axis)]->domain;
+    Expr first = index->scale > 0 ? domain->min : domain->min + domain->extent - 1;
+    out.push_back(range(analyzer.simplify(first * index->scale + index->offset),
+                        analyzer.simplify(domain->extent * *width)));
+  }
+  return out;
+}
+
 namespace {
 
 /// `index // divisor` within the range means `index` within a range that is as many times larger.
@@ -89,13 +110,13 @@ bool solveOne(const AxisIndex& index, const Expr& extent, const Range& wanted, A
 
 } // namespace
 
-std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites,
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions,
                                  Analyzer& analyzer) {
   size_t n = block->iters.size();
   std::vector<IntSet> sets(n);
   std::vector<bool> solved(n, false), whole(n, false);
   for (const BufferRegion& wanted : regions) {
-    for (const BufferRegion& access : byWrites ? block->writes : block->reads) {
+    for (const BufferRegion& access : block->writes) {
       if (access->buffer->data != wanted->buffer->data) continue;
       std::vector<bool> here(n, false);
       for (size_t d = 0; d < access->region.size(); ++d) {
@@ -118,6 +139,20 @@ std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferReg
     const IterVar& iv = block->iters[i];
     bool bounded = solved[i] && !whole[i] && sets[i].bounded();
     out.push_back(bounded ? clippedAxis(iv, sets[i].min, sets[i].max, analyzer) : wholeAxis(iv));
+  }
+  return out;
+}
+
+ShapedBlock blockOver(const Array<Expr>& shape, std::string name) {
+  ShapedBlock out{make<BlockNode>(std::move(name)), {}, {}, {}};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    DType dtype = shape[d]->dtype;
+    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), shape[d]),
+                                         var("v" + std::to_string(d), dtype), IterType::kSpatial);
+    out.block->iters.push_back(iv);
+    out.axes.push_back(wholeAxis(iv));
+    out.at.push_back(iv->var);
+    out.element.push_back(range(iv->var, constant(dtype, 1)));
   }
   return out;
 }
@@ -184,21 +219,8 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
 Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffer& buffer) {
   auto isIt = [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; };
   if (NodeRef(f->body) == NodeRef(scope) || std::ranges::any_of(scope->block->allocs.raw(), isIt)) return {};
-  bool used = false;
-  walk(f->body, [&](const NodeRef& n) {
-    if (n == NodeRef(scope)) return false;
-    if (auto* load = n.as<LoadNode>()) used |= isIt(load->buffer);
-    if (auto* store = n.as<StoreNode>()) used |= isIt(store->buffer);
-    if (auto* view = n.as<MatchBufferNode>()) used |= isIt(view->source->buffer);
-    if (auto* call = n.as<CallNode>())
-      for (const NodeRef& arg : call->args) {
-        auto* region = arg.as<BufferRegionNode>();
-        used |= (arg.is<BufferNode>() && isIt(arg)) || (region && isIt(region->buffer)) ||
-                arg == NodeRef(buffer->data);
-      }
-    return !used;
-  });
-  if (used) return illegal("buffer " + buffer->name + " is also used outside of " + quoted(*scope->block));
+  if (usesBuffer(f->body, buffer->data, scope))
+    return illegal("buffer " + buffer->name + " is also used outside of " + quoted(*scope->block));
   return {};
 }
 

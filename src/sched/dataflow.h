@@ -23,11 +23,20 @@ AxisRange wholeAxis(const IterVar& iv);
 /// An interval, clipped to the domain: provably wider ranges become the domain.
 AxisRange clippedAxis(const IterVar& iv, Expr min, Expr max, Analyzer& analyzer);
 
-/// For each axis, the values whose accesses (writes, or reads) of the buffers meet the regions; the whole
-/// domain where that is not solved for. Axes are solved from dimensions indexed by `axis * constant +
+/// For each axis, the values whose writes of the buffers meet the regions; the whole domain where that is not solved
+/// for. Axes are solved from dimensions indexed by `axis * constant +
 /// offset`, or by that divided by a constant.
-std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions, bool byWrites,
+std::vector<AxisRange> solveAxes(const Block& block, const std::vector<BufferRegion>& regions,
                                  Analyzer& analyzer);
+
+/// A block to be that has an axis v0, v1, … for each dimension of a shape.
+struct ShapedBlock {
+  Ref<BlockNode> block;
+  std::vector<AxisRange> axes; // their whole domains
+  Array<Expr> at;              // the axes
+  Array<Range> element;        // [v, v + 1)
+};
+ShapedBlock blockOver(const Array<Expr>& shape, std::string name);
 
 /// Loops through the axes' values around a realization of the block. Loops are named ax0, ax1, …; axes of
 /// extent one get no loop unless `preserveUnit`.
@@ -45,6 +54,9 @@ struct AxisIndex {
 };
 /// Nothing when the index has another form.
 std::optional<AxisIndex> axisIndex(const Expr& index, const Block& block, Analyzer& analyzer);
+/// What a region over the block's axes covers when they take all their values, if nothing is left out: each dimension
+/// is an axis of its own times the width, or none.
+std::optional<Array<Range>> sweptRegion(const Block& block, const Array<Range>& region, Analyzer& analyzer);
 
 /// The block and the loop stand in one scope, the loop is not around the block yet, and no vector's lanes
 /// would run it.

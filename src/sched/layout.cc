@@ -71,19 +71,12 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   bindDims(f, analyzer);
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
   auto out = mutableCopy(block);
-  out->iters = {};
+  ShapedBlock shaped = blockOver(changed->shape, block->name);
+  out->iters = shaped.block->iters;
   VarMap newAxes, oldAxes;
-  std::vector<AxisRange> axes;
-  Array<Expr> at;
   for (size_t k = 0; k < changed->rank(); ++k) {
-    DType dtype = changed->shape[k]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), changed->shape[k]),
-                                         var("v" + std::to_string(k), dtype), IterType::kSpatial);
-    out->iters.push_back(iv);
-    axes.push_back(wholeAxis(iv));
-    at.push_back(iv->var);
-    newAxes[inverse.map.initial[k]] = iv->var;
-    analyzer.bind(iv->var, iv->domain);
+    newAxes[inverse.map.initial[k]] = shaped.at[k];
+    analyzer.bind(out->iters[k]->var, out->iters[k]->domain);
   }
   for (const IterVar& iv : block->iters) oldAxes[iv->var] = iv->domain->min;
   for (size_t d = 0; d < axisOf.size(); ++d) {
@@ -99,26 +92,14 @@ Result<Stmt> paddedWriter(const PrimFunc& f, const ScopeInfo& info, int writer, 
   }
   Expr outside = analyzer.simplify(substitute(inverse.padding, newAxes));
   Expr value = ifThenElse(outside, padValue, substitute(store->value, oldAxes));
-  out->body = bevel::store(changed, value, at);
-  return makeNest(withDetectedAccess(Block(out)), axes, true);
+  out->body = bevel::store(changed, value, shaped.at);
+  return makeNest(withDetectedAccess(Block(out)), shaped.axes, true);
 }
 
 Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, const std::vector<Var>& indices,
               const Expr& value) {
-  auto block = make<BlockNode>(freshBlockName(root, buffer->name + "_pad"));
-  std::vector<AxisRange> axes;
-  Array<Expr> at, values;
-  Array<Range> element;
+  auto [block, axes, at, element] = blockOver(buffer->shape, freshBlockName(root, buffer->name + "_pad"));
   VarMap map;
-  for (size_t d = 0; d < buffer->rank(); ++d) {
-    DType dtype = buffer->shape[d]->dtype;
-    IterVar iv = make<const IterVarNode>(range(constant(dtype, 0), buffer->shape[d]),
-                                         var("v" + std::to_string(d), dtype), IterType::kSpatial);
-    block->iters.push_back(iv);
-    at.push_back(iv->var);
-    element.push_back(range(iv->var, constant(dtype, 1)));
-    axes.push_back(wholeAxis(iv));
-  }
   block->writes = {make<const BufferRegionNode>(buffer, element)};
   block->body = store(buffer, value, at);
   Stmt nest = mapLeaves(makeNest(Block(block), axes, true), [&](const Stmt& leaf) -> Stmt {

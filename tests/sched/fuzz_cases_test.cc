@@ -119,5 +119,65 @@ sch.reorder(rx_1, y_1, ry_1)
 )");
 }
 
+// A block of tiles, as an accelerator computes them: operands and accumulator in memories of their own, the copy back
+// when a tile is complete, the initialisation before.
+TEST(FuzzCases, BlockOfTiles) {
+  expectKept(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 12), "int32"), B: T.Buffer((8, 12), "int32"), C: T.Buffer((8, 8), "int32")):
+    for i0, j0, k0 in T.grid(2, 2, 3):
+        with T.sblock("tile"):
+            vi0, vj0, vk0 = T.axis.remap("SSR", [i0, j0, k0])
+            with T.init():
+                for i1, j1 in T.grid(4, 4):
+                    with T.sblock("zero"):
+                        vi1, vj1 = T.axis.remap("SS", [i1, j1])
+                        C[vi0 * 4 + vi1, vj0 * 4 + vj1] = 0
+            for i1, j1, k1 in T.grid(4, 4, 4):
+                with T.sblock("element"):
+                    vi1, vj1, vk1 = T.axis.remap("SSR", [i1, j1, k1])
+                    C[vi0 * 4 + vi1, vj0 * 4 + vj1] = C[vi0 * 4 + vi1, vj0 * 4 + vj1] + A[vi0 * 4 + vi1, vk0 * 4 + vk1] * B[vj0 * 4 + vj1, vk0 * 4 + vk1]
+)",
+             R"(b = sch.get_sblock("tile")
+i, j, k = sch.get_loops(b)
+x = sch.cache_read(b, 0, "global.A_reg")
+y = sch.cache_read(b, 1, "global.B_reg")
+sch.compute_at(x, k)
+sch.compute_at(y, k)
+z = sch.cache_write(b, 0, "global.accumulator")
+sch.reverse_compute_at(z, j)
+sch.decompose_reduction(b, k)
+)");
+}
+
+// What a loop around the block writes apart in its iterations does not keep the block from moving out of it.
+TEST(FuzzCases, OutOfALoopWhoseIterationsAreApart) {
+  const char* program = R"(
+@T.prim_func
+def main(A: T.Buffer((8, 4), "int32"), C: T.Buffer((8, 4), "int32")):
+    X = T.sblock_alloc_buffer((8, 4), "int32")
+    Y = T.sblock_alloc_buffer((8, 4), "int32")
+    for i, j in T.grid(8, 4):
+        with T.sblock("W"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vi, vj] = A[vi, vj] + 1
+        with T.sblock("S"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * 2
+    for i, j in T.grid(8, 4):
+        with T.sblock("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = Y[7 - vi, vj]
+)";
+  expectKept(program, R"(z = sch.get_sblock("Z")
+i, j = sch.get_loops(z)
+s = sch.get_sblock("S")
+sch.compute_at(s, j)
+)");
+  expectKept(program, R"(s = sch.get_sblock("S")
+sch.compute_inline(s)
+)");
+}
+
 } // namespace
 } // namespace bevel::testing

@@ -66,7 +66,7 @@ private:
     BlockRealize realize = cast<BlockRealizeNode>(inner);
     const BlockNode& block = *realize->block;
     if (!block.init || !block.matches.empty()) return nullptr;
-    if (!movesReduction(*realize, top->var)) return nullptr;
+    if (!drivenBy(*realize, top->var).reduce) return nullptr;
     auto found = hoistInit(function_, realize, nest);
     if (!found) return nullptr;
     return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), updateNest(nest, realize)});

@@ -101,10 +101,11 @@ private:
   }
 
   Stmt descendFor(const For& loop, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
+    AccessModel inside(loop->body, {}, kInsideBlocks);
     auto mayEnter = [&](const Buffer& b) {
       if (loop->forKind == ForKind::kVectorized || touches(loop->min, b) || touches(loop->extent, b))
         return false;
-      return isPrivateToIteration(loop, b, analyzer_);
+      return isPrivateToIteration(inside, loop, b, analyzer_);
     };
     std::vector<Buffer> below = sift(buffers, here, mayEnter);
     analyzer_.bind(loop->var, range(loop->min, loop->extent));

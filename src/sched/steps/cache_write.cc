@@ -40,33 +40,17 @@ static Result<Array<Range>> writtenRegion(const ScopeBlock& block, const Buffer&
   if (!surelyWrites(b.body, buffer) && !(b.init && surelyWrites(b.init, buffer)))
     return illegal(quoted(b) + " writes buffer " + buffer->name +
                    " only under a condition: the copy would overwrite what it leaves alone");
-  Array<Range> out;
-  int seen = 0;
-  for (const BufferRegion& w : block.block().writes) {
+  BufferRegion written;
+  for (const BufferRegion& w : b.writes) {
     if (w->buffer->data != buffer->data) continue;
-    if (++seen > 1)
-      return illegal(quoted(block.block()) + " writes buffer " + buffer->name + " in several regions");
-    std::vector<int> used;
-    for (const Range& dim : w->region) {
-      auto index = axisIndex(dim->min, block.realize->block, analyzer);
-      auto width = asConst(analyzer.simplify(dim->extent));
-      bool plain = index && width && (index->axis < 0 || index->scale == *width || index->scale == -*width) &&
-                   std::ranges::find(used, index->axis) == used.end();
-      if (!plain)
-        return illegal(quoted(block.block()) + " does not write buffer " + buffer->name +
-                       " in contiguous tiles, one axis a dimension");
-      if (index->axis < 0) {
-        out.push_back(range(index->offset, dim->extent));
-        continue;
-      }
-      used.push_back(index->axis);
-      const Range& dom = block.block().iters[size_t(index->axis)]->domain;
-      Expr first = index->scale > 0 ? dom->min : dom->min + dom->extent - 1;
-      out.push_back(range(analyzer.simplify(first * index->scale + index->offset),
-                          analyzer.simplify(dom->extent * *width)));
-    }
+    if (written) return illegal(quoted(b) + " writes buffer " + buffer->name + " in several regions");
+    written = w;
   }
-  return out;
+  auto out = sweptRegion(block.realize->block, written->region, analyzer);
+  if (!out)
+    return illegal(quoted(b) + " does not write buffer " + buffer->name +
+                   " in contiguous tiles, one axis a dimension");
+  return *out;
 }
 
 /// All elements that a reader of the cache may read are in the region that the block writes: the cache holds nothing

@@ -40,7 +40,7 @@ static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
     if (BufferRegion r = touchedRegion(move.loop->body, w->buffer->data, false, analyzer))
       regions.push_back(r);
   }
-  Stmt nest = makeNest(block, solveAxes(block, regions, true, analyzer), s.preserveUnitLoops);
+  Stmt nest = makeNest(block, solveAxes(block, regions, analyzer), s.preserveUnitLoops);
   return planMove(move, std::move(nest), s.index);
 }
 

@@ -103,19 +103,11 @@ static Status checkWriters(const Context& c, const BufferRegion& read) {
                      " writes its tile of buffer " + x->name);
     for (const BufferRegion& region : writer.block().writes) {
       if (region->buffer->data != x->data) continue;
-      for (size_t d = 0; d < region->region.size(); ++d) {
-        auto index = axisIndex(region->region[d]->min, writer.realize->block, c.analyzer);
-        bool whole = isConst(x->shape[d], 1);
-        if (index && index->axis >= 0 && std::abs(index->scale) == 1) {
-          const Range& dom = writer.block().iters[size_t(index->axis)]->domain;
-          Expr lowest =
-              index->scale > 0 ? dom->min + index->offset : index->offset - (dom->min + dom->extent - 1);
-          whole |= c.analyzer.proveEqual(lowest, constant(dom->min->dtype, 0)) &&
-                   c.analyzer.proveEqual(dom->extent, x->shape[d]);
-        }
-        if (!whole)
+      auto all = sweptRegion(writer.realize->block, region->region, c.analyzer);
+      for (size_t d = 0; d < x->rank(); ++d)
+        if (!all || !c.analyzer.proveEqual((*all)[d]->min, constant((*all)[d]->min->dtype, 0)) ||
+            !c.analyzer.proveEqual((*all)[d]->extent, x->shape[d]))
           return illegal("block " + writer.name() + " does not provably write all of buffer " + x->name);
-      }
     }
   }
   return {};

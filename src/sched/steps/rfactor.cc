@@ -22,7 +22,8 @@ negative); its handle is given. The original block combines the places, over the
 struct RfactorPlan {
   Path nest; // to the outermost loop
   std::vector<For> loops;
-  size_t factored; // which of them
+  std::vector<Driven> driven; // what each of them moves
+  size_t factored;            // which of them
   BlockRealize realize;
   Store update;
   Accumulation combined; // of the update
@@ -38,11 +39,7 @@ static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
   bindDims(f, analyzer);
   VarMap first;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
-    bool reduce = false;
-    for (size_t v = 0; v < plan.realize->values.size(); ++v)
-      reduce |= plan.realize->block->iters[v]->type != IterType::kSpatial &&
-                usesVar(plan.realize->values[v], plan.loops[i]->var);
-    if (reduce && i != plan.factored)
+    if (plan.driven[i].reduce && i != plan.factored)
       first[plan.loops[i]->var] = plan.loops[i]->min;
     else
       bindLoop(plan.loops[i], analyzer);
@@ -58,14 +55,11 @@ static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
 }
 
 static Status checkLoops(RfactorPlan& plan, const Var& factored) {
-  const Block& block = plan.realize->block;
   plan.factored = plan.loops.size();
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     const For& l = plan.loops[i];
-    bool spatial = false, reduce = false;
-    for (size_t v = 0; v < plan.realize->values.size(); ++v)
-      if (usesVar(plan.realize->values[v], l->var))
-        (block->iters[v]->type == IterType::kSpatial ? spatial : reduce) = true;
+    plan.driven.push_back(drivenBy(*plan.realize, l->var));
+    auto [spatial, reduce] = plan.driven[i];
     if (spatial && reduce) return illegal(quoted(l) + " drives both spatial and reduction axes");
     if (l->var == factored) {
       if (!reduce) return illegal(quoted(l) + " drives no reduction axis");
@@ -151,10 +145,7 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
   Expr place;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     const For& l = plan.loops[i];
-    bool reduce = false;
-    for (size_t v = 0; v < block->iters.size(); ++v)
-      reduce |= block->iters[v]->type != IterType::kSpatial && usesVar(plan.realize->values[v], l->var);
-    if (!reduce) continue;
+    if (!plan.driven[i].reduce) continue;
     Var fresh = var("v" + l->var->name, l->var->dtype);
     byLoop[l->var] = fresh;
     bool factored = i == plan.factored;
@@ -191,11 +182,7 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   Array<Expr> values;
   std::vector<For> kept;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
-    bool spatial = false;
-    for (size_t v = 0; v < block->iters.size(); ++v)
-      spatial |=
-          block->iters[v]->type == IterType::kSpatial && usesVar(plan.realize->values[v], plan.loops[i]->var);
-    if (!spatial && i != plan.factored) continue;
+    if (!plan.driven[i].spatial && i != plan.factored) continue;
     auto loop = mutableCopy(plan.loops[i]);
     loop->var = var(loop->var->name, loop->var->dtype);
     loopMap[plan.loops[i]->var] = loop->var;

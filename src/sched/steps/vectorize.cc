@@ -37,7 +37,7 @@ static Status checkUniform(const For& loop) {
 static bool reducesByLanes(const For& loop) {
   bool ok = true;
   for (const BlockRealize& r : blocksUnder(loop->body)) {
-    if (!movesReduction(*r, loop->var)) continue;
+    if (!drivenBy(*r, loop->var).reduce) continue;
     auto* store = r->block->body.as<StoreNode>();
     ok &= store && !r->block->init && accumulationOf(*store);
   }
