@@ -302,7 +302,7 @@ private:
   std::vector<Accessed> accesses_;
   std::optional<Analyzer> analyzer_;
   std::vector<VarRange> enclosing_;
-  std::optional<AccessModel> inside_; // of blocks too
+  std::optional<AccessModel> inside_;              // of blocks too
   std::unordered_map<Var, bool, RefHash> private_; // what is known of buffers, by data variable
   std::unordered_map<const Object*, const BlockNode*> reductionOf_; // accesses of accumulated elements
 };

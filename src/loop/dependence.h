@@ -77,7 +77,8 @@ bool covers(const BlockRealize& realize, const std::vector<For>& loops, Analyzer
 /// that the loop binds (a partial result must outlive the reduction loop). All accesses of the buffer must
 /// lie under the loop: the caller checks. The analyzer knows the variables around the loop. `inside`: the accesses of
 /// its body, by what blocks do, for declared regions leave out what a block reads of its own output.
-bool isPrivateToIteration(const AccessModel& inside, const For& loop, const Buffer& buffer, Analyzer& analyzer);
+bool isPrivateToIteration(const AccessModel& inside, const For& loop, const Buffer& buffer,
+                          Analyzer& analyzer);
 inline constexpr AccessOptions kInsideBlocks = {.useDeclared = false};
 
 } // namespace bevel
