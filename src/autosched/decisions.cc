@@ -56,7 +56,11 @@ Error refusedAnswer(const Question& q, size_t answer, const Error& why) {
 std::string candidateText(const NodeRef& candidate) {
   const auto* name = candidate.as<StringImmNode>();
   const auto* number = candidate.as<IntImmNode>();
-  return name ? name->value : number ? std::to_string(number->value) : print(candidate);
+  if (name) return name->value;
+  if (number) return std::to_string(number->value);
+  std::string text = print(candidate);
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
 }
 
 std::vector<DecisionReport> decisionsOf(const Trace& trace) {

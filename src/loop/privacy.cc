@@ -17,7 +17,7 @@
 namespace bevel {
 namespace {
 
-/// Variables of loops that bind (through any number of block levels) a non-spatial axis of a block that
+/// Variables of loops that bind (through any number of block levels) a reduction axis of a block that
 /// writes `buffer`.
 class ReductionLoops {
 public:
@@ -40,7 +40,7 @@ private:
     for (size_t i = 0; i < r.values.size(); ++i) {
       Expr value = substitute(r.values[i], axes_);
       axes_[r.block->iters[i]->var] = value;
-      if (r.block->iters[i]->type != IterType::kSpatial) active_.push_back(value);
+      if (r.block->iters[i]->type == IterType::kReduce) active_.push_back(value);
     }
     if (r.block->init) visit(r.block->init);
     visit(r.block->body);
@@ -56,7 +56,7 @@ private:
 
   const Buffer& buffer_;
   VarMap axes_;
-  std::vector<Expr> active_; // values of non-spatial axes of the blocks around
+  std::vector<Expr> active_; // values of reduction axes of the blocks around
   std::unordered_set<Var, RefHash> vars_;
 };
 

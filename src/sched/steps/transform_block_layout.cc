@@ -43,14 +43,16 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
-  DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype;
+  DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype; // the widest of an axis
+  for (const IterVar& iv : block->iters)
+    if (iv->var->dtype.bits > dtype.bits) dtype = iv->var->dtype;
   IndexMap map = retyped(s.indexMap, dtype);
   Array<Range> box;
   Array<Expr> extents;
   for (const IterVar& iv : block->iters) {
     if (!isConst(iv->domain->min, 0)) return illegal("axis " + iv->var->name + " does not start at zero");
-    box.push_back(iv->domain);
-    extents.push_back(iv->domain->extent);
+    extents.push_back(castTo(dtype, iv->domain->extent));
+    box.push_back(range(constant(dtype, 0), extents.back()));
   }
   BEVEL_TRY(Array<Expr> shape, map.applyShape(extents, analyzer));
   BEVEL_TRY(PaddedInverse inverse, invertPadded(map, box, analyzer));
@@ -68,7 +70,8 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
     firstMap[inverse.map.initial[k]] = type == IterType::kReduce ? constant(dtype, 0) : Expr(v);
   }
   for (size_t i = 0; i < block->iters.size(); ++i) {
-    oldAxes[block->iters[i]->var] = substitute(inverse.map.final[i], paddingMap);
+    const Var& old = block->iters[i]->var;
+    oldAxes[old] = castTo(old->dtype, substitute(inverse.map.final[i], paddingMap));
   }
   if (block->init &&
       !isConst(inverse.padding, 0)) { // the first update of every sum must be executed, or init is lost
