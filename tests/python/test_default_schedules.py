@@ -2,7 +2,6 @@
 whose schedule once took exponential time."""
 
 import json
-import os
 import time
 
 import numpy as np
@@ -54,7 +53,9 @@ def recurrent(op, hidden, time, batch):
     gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[op]
     node = helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=hidden)
     weights = {"w": normal(1, gates * hidden, 2), "r": normal(1, gates * hidden, hidden)}
-    return build([node], [("x", FLOAT, [time, batch, 2])], ("y", FLOAT, None), weights, 14), {"x": normal(4, 2, 2)}
+    return build([node], [("x", FLOAT, [time, batch, 2])], ("y", FLOAT, None), weights, 14), {
+        "x": normal(4, 2, 2)
+    }
 
 
 def bisection(steps):
