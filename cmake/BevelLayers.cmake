@@ -105,7 +105,18 @@ function(bevel_tool)
   endif()
   add_executable(bevel "${CMAKE_SOURCE_DIR}/src/driver/main.cc")
   target_link_libraries(bevel PRIVATE bevel_driver)
-  set_target_properties(bevel PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  set_target_properties(bevel PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}" INSTALL_RPATH_USE_LINK_PATH ON)
+endfunction()
+
+# What a program needs that uses compiled models, and the tool.
+function(bevel_install)
+  string(MAKE_C_IDENTIFIER "BEVEL_HAVE_dlpack/dlpack.h" dlpack)
+  install(TARGETS bevel bevel_runtime_shared bevel_runtime_static
+    ARCHIVE DESTINATION lib LIBRARY DESTINATION lib RUNTIME DESTINATION bin)
+  install(FILES "${CMAKE_SOURCE_DIR}/include/bevel/runtime.h" DESTINATION "include/bevel")
+  install(DIRECTORY "${CMAKE_SOURCE_DIR}/src/runtime/abi" DESTINATION "include/bevel")
+  install(FILES "${${dlpack}}/dlpack/dlpack.h" DESTINATION "include/dlpack")
 endfunction()
 
 function(bevel_report_layers)

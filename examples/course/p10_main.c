@@ -3,7 +3,7 @@
  * ten scores.
  *
  *   bevel compile p10_mlp_env.py -o p10.so
- *   cc p10_main.c -I . -I include -L . -l:p10.so -lbevel_runtime -o p10
+ *   cc p10_main.c -I . -I include -L . -l:p10.so -L build -lbevel_runtime -o p10
  *   ./p10 x.bin w0.bin b0.bin w1.bin b1.bin */
 #include "p10.h"
 

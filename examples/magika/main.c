@@ -4,7 +4,7 @@
  * else:
  *
  *   bevel compile models/magika/model.onnx -o magika.so
- *   cc main.c -I . -I models/magika -I include -L . -l:magika.so -lbevel_runtime -o magika
+ *   cc main.c -I . -I models/magika -I include -L . -l:magika.so -L build -lbevel_runtime -o magika
  *
  * The model sees 2,048 tokens: 1,024 bytes from the beginning of the file, leading white space left out, and
  * 1,024 from its end, trailing white space left out; where there are fewer, the token 256 pads the far side.

@@ -4,7 +4,6 @@ import os
 import pathlib
 import subprocess
 
-import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -16,26 +15,6 @@ class Module:
     def main(x: R.Tensor((4,), "float64")):
         y = R.sin(x)
         return y
-"""
-LIBC_ONLY = r"""
-#include "sine.h"
-#include <stdio.h>
-int main(void) {
-  bevel_model* model;
-  bevel_instance* run;
-  double x[4] = {0, 0.5, 1, 2};
-  int64_t shape[1] = {4};
-  DLTensor t = {x, {kDLCPU, 0}, 1, {BEVEL_FLOAT_CODE, 64, 1}, shape, 0, 0};
-  if (sine_load(&model) || bevel_instance_create(model, NULL, &run) || bevel_set_input(run, 0, &t) || bevel_run(run)) {
-    puts(bevel_last_error());
-    return 1;
-  }
-  const double* y = bevel_output(run, 0)->data;
-  for (int i = 0; i < 4; ++i) printf("%.17g\n", y[i]);
-  bevel_instance_release(run);
-  bevel_model_release(model);
-  return 0;
-}
 """
 
 
@@ -57,15 +36,6 @@ def test_library_names_libm(sine):
     ).stdout
     assert "libm.so.6" in needed
     assert sorted(p.name for p in sine.iterdir()) == ["sine.h", "sine.py", "sine.so"]
-
-
-def test_c_program_outside_of_the_tree(sine):
-    (sine / "main.c").write_text(LIBC_ONLY)
-    command = ["cc", "main.c", "-std=c11", "-Wall", "-Werror", "-I", ".", "-I", ROOT / "include", "-L", "."]
-    command += ["-l:sine.so", "-L", BUILD, "-lbevel_runtime", f"-Wl,-rpath,{sine}:{BUILD}", "-o", "main"]
-    subprocess.run(command, cwd=sine, check=True)
-    out = subprocess.run(["./main"], cwd=sine, capture_output=True, text=True, check=True).stdout
-    np.testing.assert_allclose([float(v) for v in out.split()], np.sin([0, 0.5, 1, 2]), rtol=1e-15)
 
 
 def test_files_that_killed_links_left_are_removed(bevel, sine):
