@@ -1,8 +1,6 @@
 // Files over POSIX calls.
 #include "base/file.h"
 
-#include "base/function_ref.h"
-
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -134,7 +132,7 @@ Result<Descriptor> namelessFile(const std::string& folder) {
   return d;
 }
 
-Status replaceFile(int folder, const std::string& name, std::span<const std::byte> content, unsigned mode) {
+Status replaceFile(int folder, const std::string& name, unsigned mode, FunctionRef<bool(int)> fill) {
   // A name is given to the whole file only, so that a process that is killed leaves no part of one.
   Descriptor d = openNameless(folder, folderOf(name), mode);
   std::string temporary;
@@ -147,7 +145,7 @@ Status replaceFile(int folder, const std::string& name, std::span<const std::byt
   };
   if (!d && (temporary = freeName(name, create)).empty())
     return fail(ioError("cannot create a file beside", name));
-  bool written = writeAll(d.get(), content);
+  bool written = fill(d.get());
   if (written && temporary.empty()) temporary = freeName(name, link);
   if (written && !temporary.empty() && ::renameat(folder, temporary.c_str(), folder, name.c_str()) == 0)
     return {};
@@ -160,7 +158,7 @@ Status writeFile(const std::string& path, std::span<const std::byte> content) {
   BEVEL_TRY(std::string target, followLinks(path));
   struct stat info{};
   if (::stat(target.c_str(), &info) != 0 || S_ISREG(info.st_mode))
-    return replaceFile(AT_FDCWD, target, content, 0666);
+    return replaceFile(AT_FDCWD, target, 0666, [&](int fd) { return writeAll(fd, content); });
   Descriptor d(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
   if (!d || !writeAll(d.get(), content)) return fail(ioError("cannot write", path));
   return {};

@@ -1,6 +1,7 @@
 // Files: whole reads, memory maps, and writes that never leave half a file.
 #pragma once
 
+#include "base/function_ref.h"
 #include "base/result.h"
 
 #include <cstddef>
@@ -55,9 +56,9 @@ Result<Descriptor> namelessFile(const std::string& folder);
 /// The file that writing to `path` creates or replaces: symbolic links are followed. kIo where something else
 /// than a regular file is there.
 Result<std::string> replaceablePath(const std::string& path);
-/// Gives the file `name` of a folder (AT_FDCWD: a path) this content, all at once. A link of that name is replaced,
-/// not followed.
-Status replaceFile(int folder, const std::string& name, std::span<const std::byte> content, unsigned mode);
+/// Gives the file `name` of a folder (AT_FDCWD: a path) what `fill` writes to the open file that it gets, all at once.
+/// `fill` is false, with errno, where it cannot. A link of that name is replaced, not followed.
+Status replaceFile(int folder, const std::string& name, unsigned mode, FunctionRef<bool(int)> fill);
 /// Replaces the file that `path` leads to, with the permissions that the process gives new files. Devices, pipes
 /// and the like are written as they are.
 Status writeFile(const std::string& path, std::string_view content);

@@ -225,7 +225,8 @@ void KernelCache::store(const CacheKey& key, std::string_view bytes) {
   header.size = bytes.size(), header.hash = hashText(bytes);
   std::string file(reinterpret_cast<const char*>(&header), sizeof header);
   file += bytes;
-  (void)replaceFile(dir.get(), name, std::as_bytes(std::span(file)), 0600);
+  (void)replaceFile(dir.get(), name, 0600,
+                    [&](int fd) { return writeAll(fd, std::as_bytes(std::span(file))); });
 }
 
 void KernelCache::trim() {

@@ -13,14 +13,13 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
+#include <fcntl.h>
 #include <mutex>
 #include <set>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -31,17 +30,19 @@ static_assert(offsetof(bevel_image, image) == 8 && offsetof(bevel_image, kernels
 namespace bevel {
 namespace {
 
+tl::unexpected<Error> memoryError() {
+  return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
+}
+
 Status append(const Descriptor& file, std::string_view bytes) {
-  if (!writeAll(file.get(), std::as_bytes(std::span(bytes))))
-    return fail(ErrorCode::kIo, std::string("cannot write a file in memory: ") + std::strerror(errno));
+  if (!writeAll(file.get(), std::as_bytes(std::span(bytes)))) return memoryError();
   return {};
 }
 
 /// Bytes as a file in memory, for a linker that reads files.
 Result<Descriptor> memoryFile(std::string_view bytes) {
   Descriptor file(::memfd_create("bevel-link", MFD_CLOEXEC));
-  if (!file)
-    return fail(ErrorCode::kIo, std::string("cannot create a file in memory: ") + std::strerror(errno));
+  if (!file) return memoryError();
   BEVEL_CHECK(append(file, bytes));
   return file;
 }
@@ -69,53 +70,38 @@ std::string versionScript(const std::vector<std::string>& exports) {
   return out + " local: *;\n};\n";
 }
 
-/// A name beside `output` that is free again at the end. Files that killed processes left under such names go.
-struct Temporary {
-  static constexpr const char* kMark = ".link";
-  std::string path;
-  explicit Temporary(const std::string& output) : path(output + kMark + std::to_string(::getpid())) {
-    const std::filesystem::path whole = output;
-    std::string start = whole.filename().string() + kMark;
-    std::error_code error;
-    std::filesystem::directory_iterator it(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
-    for (; !error && it != end; it.increment(error)) {
-      std::string name = it->path().filename().string();
-      int pid = 0;
-      const char* last = name.data() + name.size();
-      if (!name.starts_with(start)) continue;
-      auto [stop, bad] = std::from_chars(name.data() + start.size(), last, pid);
-      if (bad == std::errc() && stop == last && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH)
-        ::unlink(it->path().c_str());
-    }
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() { ::unlink(path.c_str()); }
-};
-
-/// Links a shared library with these arguments. The output is not mapped: a full disk is an error of
-/// writing then, not a signal.
-Status runLinker(std::vector<std::string> arguments, const Target& target, const std::string& output) {
+/// Links a shared library with these arguments and writes it to an open file; errno tells why it cannot. The linker
+/// itself writes to a pipe: a full disk would end the process there.
+Result<bool> runLinker(std::vector<std::string> arguments, const Target& target, int output) {
   const char* emulation = target.architecture().linkEmulation;
   if (!emulation)
     return fail(Error(ErrorCode::kUnsupported, "shared libraries for " + target.triple + " cannot be linked")
                     .help("the table src/target/targets.def has no linker emulation for it"));
-  arguments.insert(arguments.begin(),
-                   {"ld.lld", "-shared", "--hash-style=gnu", "--build-id=none", "-z", "noexecstack",
-                    "--no-mmap-output-file", "-o", output, "-m", emulation});
-  static std::mutex oneAtATime; // lld keeps global state
-  std::lock_guard lock(oneAtATime);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  Descriptor from(ends[0]), to(ends[1]);
+  int problem = 0;
+  std::thread copy([&] {
+    std::vector<std::byte> piece(1 << 16);
+    for (ssize_t n; (n = ::read(from.get(), piece.data(), piece.size())) > 0 || (n < 0 && errno == EINTR);)
+      if (n > 0 && !problem && !writeAll(output, std::span(piece).first(size_t(n)))) problem = errno;
+  });
+  arguments.insert(arguments.begin(), {"ld.lld", "-shared", "--hash-style=gnu", "--build-id=none", "-z",
+                                       "noexecstack", "-o", to.path(), "-m", emulation});
   std::vector<const char*> raw;
   for (const std::string& a : arguments) raw.push_back(a.c_str());
   std::string text;
   llvm::raw_string_ostream messages(text);
+  static std::mutex oneAtATime; // lld keeps global state
+  std::unique_lock lock(oneAtATime);
   bool ok = lld::elf::link(raw, messages, messages, /*exitEarly=*/false, /*disableOutput=*/false);
   lld::CommonLinkerContext::destroy();
-  if (ok) return {};
-  bool full = text.find("failed to write output") != std::string::npos;
-  return fail(Error(full ? ErrorCode::kIo : ErrorCode::kInternal,
-                    full ? "cannot write the library" : "linking failed")
-                  .note(text));
+  lock.unlock();
+  to = {};
+  copy.join();
+  if (!ok) return fail(Error(ErrorCode::kInternal, "linking failed").note(text));
+  errno = problem;
+  return !problem;
 }
 
 /// Functions of the C library's maths that the objects call, without duplicates.
@@ -147,12 +133,11 @@ Result<std::set<std::string>> mathsCalls(const std::vector<std::string>& objects
   return out;
 }
 
-/// Writes a library that stands for libm while linking, so that the output names libm.so.6 among what it needs; false
-/// where no object calls it. The target's own libm need not be on this machine.
-Result<bool> writeMathsLibrary(const std::vector<std::string>& objects, const Target& target,
-                               const std::string& path) {
+/// A library that stands for libm while linking, so that the output names libm.so.6 among what it needs; none where
+/// no object calls it. The target's own libm need not be on this machine.
+Result<Descriptor> mathsLibrary(const std::vector<std::string>& objects, const Target& target) {
   BEVEL_TRY(std::set<std::string> calls, mathsCalls(objects));
-  if (calls.empty()) return false;
+  if (calls.empty()) return Descriptor();
   BEVEL_TRY(std::unique_ptr<llvm::TargetMachine> machine, codegen::makeMachine(target));
   llvm::LLVMContext context;
   llvm::Module module("libm", context);
@@ -165,14 +150,15 @@ Result<bool> writeMathsLibrary(const std::vector<std::string>& objects, const Ta
   }
   BEVEL_TRY(std::string object, codegen::emitMachineCode(module, *machine, false));
   BEVEL_TRY(Descriptor input, memoryFile(object));
-  BEVEL_CHECK(runLinker({"-soname", "libm.so.6", input.path()}, target, path));
-  return true;
+  BEVEL_TRY(Descriptor library, memoryFile(""));
+  BEVEL_TRY(bool written, runLinker({"-soname", "libm.so.6", input.path()}, target, library.get()));
+  if (!written) return memoryError();
+  return library;
 }
 
 } // namespace
 
 Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::string& output) {
-  const Temporary temporary(output);
   std::vector<std::string> arguments = {"-z", "relro"};
   if (!job.soname.empty()) arguments.insert(arguments.end(), {"-soname", job.soname});
   if (!job.runPath.empty()) arguments.insert(arguments.end(), {"--enable-new-dtags", "-rpath", job.runPath});
@@ -182,14 +168,16 @@ Status linkSharedLibrary(const LinkJob& job, const Target& target, const std::st
   arguments.push_back("--version-script=" + script.path());
   BEVEL_TRY(Descriptor archive, archiveOf(job.objects));
   arguments.insert(arguments.end(), {"--whole-archive", archive.path(), "--no-whole-archive"});
-  const Temporary maths(output + ".libm");
-  BEVEL_TRY(bool calls, writeMathsLibrary(job.objects, target, maths.path));
-  if (calls) arguments.push_back(maths.path);
+  BEVEL_TRY(Descriptor maths, mathsLibrary(job.objects, target));
+  if (maths) arguments.push_back(maths.path());
   for (const std::string& path : job.files) arguments.push_back(path);
-  if (Status linked = runLinker(std::move(arguments), target, temporary.path); !linked)
-    return fail(std::move(linked.error()).in(output));
-  if (::rename(temporary.path.c_str(), output.c_str()) == 0) return {};
-  return fail(ErrorCode::kIo, "cannot write '" + output + "': " + std::strerror(errno));
+  Status linked;
+  Status written = replaceFile(AT_FDCWD, output, 0777, [&](int file) {
+    auto result = runLinker(std::move(arguments), target, file);
+    if (!result) linked = fail(std::move(result.error()));
+    return result.value_or(false);
+  });
+  return linked ? written : linked;
 }
 
 Result<std::string> imageTableObject(const ImageTable& table, const Target& target) {

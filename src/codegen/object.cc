@@ -19,8 +19,8 @@ namespace {
 /// A file that is filled from front to end.
 class Output {
 public:
-  explicit Output(std::string path) : path_(std::move(path)) {
-    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  explicit Output(const std::string& path) {
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd_ < 0) error_ = errno;
   }
   ~Output() {
@@ -45,11 +45,10 @@ public:
   }
   Status finish() {
     if (error_ == 0) return {};
-    return fail(ErrorCode::kIo, "cannot write " + path_ + ": " + std::strerror(error_));
+    return fail(ErrorCode::kIo, std::string("cannot write the model's data: ") + std::strerror(error_));
   }
 
 private:
-  std::string path_;
   int fd_ = -1, error_ = 0;
   uint64_t position_ = 0;
 };

@@ -105,7 +105,8 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   BEVEL_TRY(
       Descriptor data,
       namelessFile(fs::path(library).parent_path().empty() ? "." : fs::path(library).parent_path().string()));
-  BEVEL_CHECK(writeDataObject(blobs, c.target, data.path()));
+  auto named = [&](Status status) { return status ? status : fail(std::move(status.error()).in(path)); };
+  BEVEL_CHECK(named(writeDataObject(blobs, c.target, data.path())));
   std::string headerOf = headerText(c, name, fs::path(path).filename().string());
   c.program.keep.clear(); // the linker maps the file: weights in memory are not needed any more
   c.module = nullptr;
@@ -122,7 +123,7 @@ Status writeLibrary(Compiled& c, const std::string& path) {
   }
   job.files.push_back(data.path());
   job.soname = fs::path(path).filename().string();
-  BEVEL_CHECK(linkSharedLibrary(job, c.target, library));
+  BEVEL_CHECK(named(linkSharedLibrary(job, c.target, library)));
   std::string header = fs::path(path).replace_extension(".h").string();
   return writeFile(header, std::string_view(headerOf));
 }

@@ -90,5 +90,6 @@ int runTool(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGABRT, [](int) { _exit(1); }); // a broken assertion has printed itself: a fault of the tool
+  std::signal(SIGXFSZ, SIG_IGN);               // a file over the limit is an error of writing it
   return bevel::runTool(argc, argv);
 }

@@ -38,17 +38,6 @@ def test_library_names_libm(sine):
     assert sorted(p.name for p in sine.iterdir()) == ["sine.h", "sine.py", "sine.so"]
 
 
-def test_files_that_killed_links_left_are_removed(bevel, sine):
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    (sine / f"sine.so.link{ended.pid}").write_text("half")
-    (sine / f"other.so.link{ended.pid}").write_text("not of this library")
-    (sine / f"sine.so.link{os.getpid()}").write_text("another process works on it")
-    bevel("compile", "sine.py", "-o", "sine.so", cwd=sine)
-    assert not (sine / f"sine.so.link{ended.pid}").exists()
-    assert (sine / f"other.so.link{ended.pid}").exists() and (sine / f"sine.so.link{os.getpid()}").exists()
-
-
 @pytest.mark.parametrize("mask,mode", [(0o077, 0o600), (0o022, 0o644)])
 def test_files_have_the_permissions_of_umask(bevel, sine, mask, mode):
     os.remove(sine / "sine.so")
@@ -67,6 +56,17 @@ def test_full_output(tool, sine, command):
         call = [tool, command[0], "sine.py", *command[1:]]
         done = subprocess.run(call, cwd=sine, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 3 and "cannot write to standard output" in done.stderr
+
+
+@pytest.mark.parametrize("kilobytes", [0, 1, 2, 3, 4])
+def test_output_that_has_no_room(tool, sine, kilobytes):
+    """Whatever part of the work meets the limit: the library is named, and the one of before stays."""
+    before = (sine / "sine.so").read_bytes()
+    limited = f"ulimit -f {kilobytes}; exec {tool} compile sine.py -o sine.so --no-cache"
+    done = subprocess.run(["bash", "-c", limited], cwd=sine, capture_output=True, text=True)
+    assert done.returncode == 3 and "sine.so" in done.stderr and "File too large" in done.stderr, done.stderr
+    assert (sine / "sine.so").read_bytes() == before
+    assert sorted(p.name for p in sine.iterdir()) == ["sine.h", "sine.py", "sine.so"]
 
 
 def test_seconds_must_be_a_number(bevel, sine):
