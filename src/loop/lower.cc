@@ -56,6 +56,7 @@ const std::vector<LoopPass>& cpuPasses() {
       {"shape_registers", "register buffers take slot form", shapeRegisters, kNeeded},
       {"lower_scalar_types", "small types compute in machine types", lowerScalarTypes, kNeeded},
       {"lower_arithmetic", "floor division becomes machine division", lowerArithmetic, kNeeded},
+      {"skip_empty_loops", "loops around loops over nothing do not run", skipEmptyLoops},
       {"plan_workspace", "global allocations get offsets in the workspace", planWorkspace, kNeeded},
   };
   return passes;

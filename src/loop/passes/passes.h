@@ -45,6 +45,8 @@ Result<PrimFunc> shapeRegisters(const PrimFunc& f, const Target&);
 Result<PrimFunc> lowerScalarTypes(const PrimFunc& f, const Target&);
 /// Floor division and the like become what machines have.
 Result<PrimFunc> lowerArithmetic(const PrimFunc& f, const Target&);
+/// Loops around loops over nothing do not run.
+Result<PrimFunc> skipEmptyLoops(const PrimFunc& f, const Target&);
 /// Global allocations get their place in the kernel's workspace; lives that do not overlap share it.
 Result<PrimFunc> planWorkspace(const PrimFunc& f, const Target&);
 

@@ -194,6 +194,10 @@ Result<PrimFunc> planWorkspace(const PrimFunc& f, const Target& target) {
     (p.perThread ? perThread : shared).push_back(&p);
   }
   Expr sharedBytes = placeArea(shared, analyzer), threadBytes = placeArea(perThread, analyzer);
+  const auto* guard = f->body.as<IfNode>();
+  for (Expr* bytes : {&sharedBytes, &threadBytes})
+    if (guard && !guard->elseBody && isPureIndex(guard->condition) && !asConst(*bytes))
+      *bytes = select(guard->condition, *bytes, intImm(0)); // what does not run needs none
   std::unordered_map<Var, const Life*, RefHash> byData;
   for (const Life& p : all) byData[p.alloc->buffer->data] = &p;
   NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {

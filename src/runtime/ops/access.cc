@@ -194,6 +194,7 @@ Status give(bevel_value* result, std::initializer_list<Ref<Tensor>> tensors) {
 
 AroundAxis::AroundAxis(const Tensor& t, int32_t axis) {
   for (int32_t i = 0; i < t.dl.ndim; ++i) (i < axis ? outer : i == axis ? extent : inner) *= t.dl.shape[i];
+  if (t.elements() == 0) outer = inner = 0; // and not many rows without an element
 }
 
 std::vector<int64_t> shapeOf(const Tensor& t) {

@@ -47,7 +47,7 @@ int32_t nonMaxSuppression(const bevel_ctx*, void*, const bevel_value* raw, int32
   std::vector<int64_t> selected;
   std::vector<int64_t> order;
   std::vector<Box> kept;
-  for (int64_t n = 0; n < s[0]; ++n)
+  for (int64_t n = 0; n < (s[2] ? s[0] : 0); ++n)
     for (int64_t c = 0; c < s[1]; ++c) {
       const float* line = scores->data<float>() + (n * s[1] + c) * s[2];
       order.clear(), kept.clear();

@@ -17,7 +17,7 @@ static Status orderedPrefix(const Tensor& x, int32_t axis, int64_t k, bool desce
   shape[size_t(axis)] = k;
   auto values = Tensor::make(x.dl.dtype, shape), indices = Tensor::make(kInt64, shape);
   if (!values || !indices) return lastStatus();
-  std::vector<int64_t> order(static_cast<size_t>(a.extent));
+  std::vector<int64_t> order(static_cast<size_t>(a.outer ? a.extent : 0));
   for (int64_t o = 0; o < a.outer; ++o)
     for (int64_t i = 0; i < a.inner; ++i) {
       auto at = [&](int64_t e) { return (o * a.extent + e) * a.inner + i; };
