@@ -61,7 +61,8 @@ struct Attention {
       const Expr e = shapeOfExpr(m)[d], to = all[4 - rankOf(m) + d];
       BEVEL_CHECK(n.check(logicalOr(eq(e, intImm(1)), eq(e, to)), "the mask does not fit the queries"));
     }
-    if (!isConst(missing, 0) && !isConst(have, 1)) {
+    bool same = isConst(have, 1) && n.opset < 24; // for all keys; a shorter mask is padded from 24 on
+    if (!isConst(missing, 0) && !same) {
       Array<Expr> pads;
       for (size_t d = 0; d < 2 * rankOf(m); ++d) pads.push_back(intImm(0));
       pads.set(2 * rankOf(m) - 1, missing);
@@ -159,7 +160,7 @@ Result<Values> attention(Node& n) { // q, k, v, mask, past key, past value, nonp
   auto qHeads = asConst(shapeOfExpr(a.q)[1]), kHeads = asConst(shapeOfExpr(a.k)[1]),
        size = asConst(shapeOfExpr(a.q)[3]);
   if (!qHeads || !kHeads || !size || *kHeads < 1 || *qHeads % *kHeads != 0)
-    return n.unsupported("the numbers of heads");
+    return n.unsupported("numbers of heads, or their size, that only the run knows or that do not divide");
   BEVEL_TRY(Expr past, appendToPast(a, *kHeads));
   GraphExpr presentKey = a.k, presentValue = a.v;
   for (GraphExpr* e : {&a.q, &a.k, &a.v}) {
