@@ -132,7 +132,8 @@ Result<PrimFunc> skipEmptyLoops(const PrimFunc& f, const Target&) {
   });
   bool guarded = grows && !isConst(work, 1);
   Stmt body = guarded ? Stmt(make<const IfNode>(work, f->body)) : f->body;
-  return withBody(f, cast<StmtNode>(EmptyLoops(guarded ? conjuncts(work) : std::vector<Expr>())(NodeRef(body))));
+  return withBody(f,
+                  cast<StmtNode>(EmptyLoops(guarded ? conjuncts(work) : std::vector<Expr>())(NodeRef(body))));
 }
 
 } // namespace bevel
