@@ -1,9 +1,13 @@
-// The rule engine: the text of rules.def is parsed once into an array of small nodes; rules are bucketed by
-// the operation at their root; matching binds wildcards by equality of expressions.
+// The rule engine: the table is parsed once; rules are bucketed by the operation at their root; matching binds
+// wildcards by equality of expressions.
 #include "arith/rules.h"
 
-#include "arith/rule_parser.h"
 #include "arith/state.h"
+#include "ir/evaluate.h"
+#include "ir/parser.h"
+#include "ir/structural.h"
+
+#include <array>
 
 namespace bevel {
 
@@ -11,41 +15,45 @@ using namespace arith;
 
 namespace {
 
-const RuleText kTexts[] = {
+// [("I", pattern, replacement, condition), …]: the table as one expression.
+constexpr std::string_view kTable = "["
 #define RULE(domain, pattern, replacement, condition)                                                        \
-  {RuleDomain(#domain[0]), pattern, replacement, condition},
+  "(\"" #domain "\"," pattern "," replacement "," condition "),\n"
 #include "arith/rules.def"
 #undef RULE
+                                    "]";
+
+// The wildcards' names; each is told by its first letter, constants by their digit too.
+constexpr std::string_view kExprs = "xyzwpqr"; // the last three are conditions
+constexpr size_t kConditions = 4, kConstants = 3, kLanes = kConstants;
+constexpr int kPatternLanes = 2; // L in patterns: vectors of any number of lanes
+
+struct Wildcard {
+  bool constant;
+  size_t slot;
 };
 
-struct Rule {
-  RuleDomain domain;
-  int pattern, replacement, condition = -1;
-  bool symbolicCondition = false;
+Wildcard wildcardOf(const VarNode& v) {
+  char c = v.name[0];
+  if (c == 'c') return {true, size_t(v.name[1] - '1')};
+  if (c == 'l') return {true, kLanes};
+  return {false, kExprs.find(c)};
+}
+
+// What wildcards stand for.
+struct Bindings {
+  std::array<Expr, kExprs.size()> any;
+  std::array<std::optional<int64_t>, kConstants + 1> constants; // the last: the number of lanes
+  DType valueType;                                              // of integer constants that appear
+  DType rootType = kBool;                                       // of the whole
 };
 
 struct Table {
-  PatternArena arena;
   std::vector<Rule> rules;
   std::vector<uint16_t> buckets[64]; // by root operation
 };
 
 constexpr int kNotBucket = 40, kSelectBucket = 41, kIfBucket = 42;
-
-int bucketOf(const Pattern& p) {
-  switch (p.kind) {
-  case Pattern::kBinary:
-    return int(p.op);
-  case Pattern::kNot:
-    return kNotBucket;
-  case Pattern::kSelect:
-    return kSelectBucket;
-  case Pattern::kIf:
-    return kIfBucket;
-  default:
-    return -1;
-  }
-}
 
 int bucketOf(const Expr& e) {
   if (auto b = e.as<BinaryNode>()) return int(b->op);
@@ -55,24 +63,54 @@ int bucketOf(const Expr& e) {
   return c && c->op == Intrin::kIfThenElse ? kIfBucket : -1;
 }
 
+// Whether a part of a rule has a wildcard that is no constant.
+bool hasWildcard(const Expr& e) {
+  if (auto v = e.as<VarNode>()) return !wildcardOf(*v).constant;
+  if (auto b = e.as<BinaryNode>()) return hasWildcard(b->a) || hasWildcard(b->b);
+  return e->kind != Kind::kIntImm;
+}
+
 const Table& table() {
   static const Table* t = [] {
+    ParseOptions options;
+    options.bareForms = true, options.origins = false;
+    for (size_t i = 0; i < kExprs.size(); ++i) {
+      std::string name(1, kExprs[i]);
+      options.captures.emplace_back(name, var(name, i < kConditions ? kInt64 : kBool));
+    }
+    for (const char* name : {"c1", "c2", "c3", "lanes"}) options.captures.emplace_back(name, var(name));
+    options.captures.emplace_back("L", intImm(kPatternLanes));
+    auto parsed = parseExpression(kTable, options);
+    BEVEL_ASSERT(parsed, parsed.error().str());
     auto* built = new Table;
-    for (const RuleText& text : kTexts) {
-      Rule r{text.domain, parsePattern(text.pattern, built->arena),
-             parsePattern(text.replacement, built->arena)};
-      if (*text.condition) {
-        r.condition = parsePattern(text.condition, built->arena);
-        r.symbolicCondition = hasWildcard(built->arena, r.condition);
-      }
-      int bucket = bucketOf(built->arena[size_t(r.pattern)]);
+    for (const NodeRef& node : parsed->as<ListNode>()->items) {
+      const Array<NodeRef>& row = node.as<ListNode>()->items;
+      bool conditional = row.size() > 3;
+      Rule r{RuleDomain(row[0].as<StringImmNode>()->value[0]), cast<ExprNode>(row[1]), cast<ExprNode>(row[2]),
+             conditional ? cast<ExprNode>(row[3]) : Expr(), conditional && hasWildcard(cast<ExprNode>(row[3]))};
+      int bucket = bucketOf(r.pattern);
       BEVEL_ASSERT(bucket >= 0, "a rule's root must be an operation");
       built->buckets[bucket].push_back(uint16_t(built->rules.size()));
-      built->rules.push_back(r);
+      built->rules.push_back(std::move(r));
     }
     return built;
   }();
   return *t;
+}
+
+// The value of a part of constants; nothing when it has another wildcard, divides by zero or overflows.
+std::optional<int64_t> fold(const Expr& e, const Bindings& binds) {
+  if (auto imm = e.as<IntImmNode>()) return imm->value;
+  if (auto v = e.as<VarNode>()) {
+    Wildcard w = wildcardOf(*v);
+    return w.constant ? binds.constants[w.slot] : std::nullopt;
+  }
+  auto b = e.as<BinaryNode>();
+  auto x = b ? fold(b->a, binds) : std::nullopt;
+  // Conditions are read left to right: a guard before a division protects it.
+  if (!x || (b->op == BinaryOp::kAnd && !*x)) return x;
+  auto y = fold(b->b, binds);
+  return y ? exactInt(b->op, *x, *y, b->a->dtype) : std::nullopt;
 }
 
 bool commutes(BinaryOp op) {
@@ -82,70 +120,65 @@ bool commutes(BinaryOp op) {
 
 class Matcher {
 public:
-  Matcher(const PatternArena& arena, RuleDomain domain, AnalyzerState& state)
-      : arena_(arena), domain_(domain), state_(state) {}
+  Matcher(RuleDomain domain, AnalyzerState& state) : domain_(domain), state_(state) {}
 
   Bindings binds;
 
-  bool match(int index, const Expr& e) {
-    const Pattern& p = arena_[size_t(index)];
-    switch (p.kind) {
-    case Pattern::kAny: {
-      Expr& slot = binds.any[size_t(p.value)];
-      if (slot) return slot->dtype == e->dtype && sameExpr(slot, e);
-      if (p.boolean && !e->dtype.isBool()) return false;
-      slot = e;
-      noteType(e);
-      return true;
-    }
-    case Pattern::kConst: {
-      auto imm = e.as<IntImmNode>();
-      if (!imm || e->dtype.isBool()) return false;
-      auto& slot = binds.constants[size_t(p.value)];
-      if (slot) return *slot == imm->value;
-      slot = imm->value;
-      noteType(e);
-      return true;
-    }
-    case Pattern::kInt: {
+  bool match(const Expr& p, const Expr& e) {
+    if (auto v = p.as<VarNode>()) return matchWildcard(*v, e);
+    if (auto imm = p.as<IntImmNode>()) {
       auto value = asConst(e);
-      return value && *value == p.value && e->dtype.isBool() == p.boolean;
+      return value && *value == imm->value && e->dtype.isBool() == p->dtype.isBool();
     }
-    case Pattern::kBinary:
-      return matchBinary(p, e);
-    case Pattern::kNot: {
-      auto u = e.as<UnaryNode>();
-      return u && u->op == UnaryOp::kNot && match(p.kids[0], u->a);
+    if (p->kind != e->kind) return false;
+    switch (p->kind) {
+    case Kind::kBinary:
+      return matchBinary(*p.as<BinaryNode>(), e);
+    case Kind::kUnary:
+      return e.as<UnaryNode>()->op == p.as<UnaryNode>()->op && match(p.as<UnaryNode>()->a, e.as<UnaryNode>()->a);
+    case Kind::kSelect: {
+      auto *q = p.as<SelectNode>(), *s = e.as<SelectNode>();
+      return match(q->condition, s->condition) && match(q->a, s->a) && match(q->b, s->b);
     }
-    case Pattern::kSelect: {
-      auto s = e.as<SelectNode>();
-      return s && match(p.kids[0], s->condition) && match(p.kids[1], s->a) && match(p.kids[2], s->b);
+    case Kind::kCall: {
+      auto *q = p.as<CallNode>(), *c = e.as<CallNode>();
+      bool same = q->op == c->op && q->args.size() == c->args.size();
+      for (size_t i = 0; same && i < q->args.size(); ++i) same = match(q->arg(i), c->arg(i));
+      return same;
     }
-    case Pattern::kIf: {
-      auto c = e.as<CallNode>();
-      return c && c->op == Intrin::kIfThenElse && match(p.kids[0], c->arg(0)) &&
-             match(p.kids[1], c->arg(1)) && match(p.kids[2], c->arg(2));
+    case Kind::kRamp: {
+      auto *q = p.as<RampNode>(), *r = e.as<RampNode>();
+      return matchLanes(e) && match(q->base, r->base) && match(q->stride, r->stride);
     }
-    case Pattern::kRamp: {
-      auto r = e.as<RampNode>();
-      return r && matchLanes(e) && match(p.kids[0], r->base) && match(p.kids[1], r->stride);
-    }
-    case Pattern::kBroadcast: {
-      auto b = e.as<BroadcastNode>();
-      return b && matchLanes(e) && match(p.kids[0], b->value);
-    }
+    case Kind::kBroadcast:
+      return matchLanes(e) && match(p.as<BroadcastNode>()->value, e.as<BroadcastNode>()->value);
     default:
       return false;
     }
   }
 
 private:
-  void noteType(const Expr& e) {
+  bool matchWildcard(const VarNode& v, const Expr& e) {
+    Wildcard w = wildcardOf(v);
+    if (w.constant) {
+      auto imm = e.as<IntImmNode>();
+      if (!imm || e->dtype.isBool()) return false;
+      auto& slot = binds.constants[w.slot];
+      if (slot) return *slot == imm->value;
+      slot = imm->value;
+    } else {
+      Expr& slot = binds.any[w.slot];
+      if (slot) return slot->dtype == e->dtype && sameExpr(slot, e);
+      if (v.dtype.isBool() && !e->dtype.isBool()) return false;
+      slot = e;
+    }
     if (binds.valueType.isVoid() && e->dtype.isInteger()) binds.valueType = e->dtype;
+    return true;
   }
   bool matchLanes(const Expr& e) {
-    if (binds.lanes == 0) binds.lanes = e->dtype.lanes;
-    return binds.lanes == e->dtype.lanes;
+    auto& lanes = binds.constants[kLanes];
+    if (!lanes) lanes = e->dtype.lanes;
+    return *lanes == e->dtype.lanes;
   }
   bool typeAllowed(BinaryOp op, const Expr& operand) const {
     if (op == BinaryOp::kAnd || op == BinaryOp::kOr) return operand->dtype.isBool();
@@ -162,26 +195,51 @@ private:
     }
     return false;
   }
-  bool matchBinary(const Pattern& p, const Expr& e) {
+  bool matchBinary(const BinaryNode& p, const Expr& e) {
     auto b = e.as<BinaryNode>();
-    if (!b || b->op != p.op || !typeAllowed(b->op, b->a)) return false;
+    if (b->op != p.op || !typeAllowed(b->op, b->a)) return false;
     if (domain_ == RuleDomain::kExact && b->op <= BinaryOp::kMul && !state_.isExact(e)) return false;
     Bindings saved = binds;
-    if (match(p.kids[0], b->a) && match(p.kids[1], b->b)) return true;
+    if (match(p.a, b->a) && match(p.b, b->b)) return true;
     binds = saved;
     if (!commutes(b->op)) return false;
-    return match(p.kids[0], b->b) && match(p.kids[1], b->a);
+    return match(p.a, b->b) && match(p.b, b->a);
   }
 
-  const PatternArena& arena_;
   RuleDomain domain_;
   AnalyzerState& state_;
 };
 
+// A side of a rule under bindings; null when a constant does not fit its dtype.
+Expr build(const Expr& p, const Bindings& binds) {
+  bool condition = p->dtype.isBool();
+  if (auto v = p.as<VarNode>(); v && !wildcardOf(*v).constant) return binds.any[wildcardOf(*v).slot];
+  if (!hasWildcard(p)) {
+    auto value = fold(p, binds);
+    DType t = condition                  ? DType::Bool(binds.rootType.lanes)
+              : binds.valueType.isVoid() ? binds.rootType
+                                         : binds.valueType;
+    bool fits = value && (condition || (t.isInteger() && fitsDType(*value, t)));
+    return fits ? constant(t, *value) : nullptr;
+  }
+  bool ok = true;
+  NodeRef e = mapChildren(p, [&](const NodeRef& child) {
+    NodeRef made = build(cast<ExprNode>(child), binds);
+    ok &= bool(made);
+    return made ? made : child;
+  });
+  if (!ok) return nullptr;
+  int lanes = int(binds.constants[kLanes].value_or(kPatternLanes));
+  if (auto* r = e.as<RampNode>()) return make<const RampNode>(r->base, r->stride, lanes);
+  if (auto* b = e.as<BroadcastNode>()) return make<const BroadcastNode>(b->value, lanes);
+  if (auto* b = e.as<BinaryNode>(); b && b->a->dtype != b->b->dtype) return nullptr;
+  return cast<ExprNode>(e);
+}
+
 } // namespace
 
-std::span<const RuleText> ruleTexts() {
-  return kTexts;
+const std::vector<Rule>& RuleEngine::rules() {
+  return table().rules;
 }
 
 Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
@@ -190,47 +248,38 @@ Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
   const Table& t = table();
   for (uint16_t index : t.buckets[bucket]) {
     const Rule& r = t.rules[index];
-    Matcher m(t.arena, r.domain, state);
+    Matcher m(r.domain, state);
     m.binds.rootType = e->dtype;
     if (!m.match(r.pattern, e)) continue;
-    if (r.condition >= 0 && !r.symbolicCondition) {
-      auto holds = foldPattern(t.arena, r.condition, m.binds);
+    if (r.condition && !r.proved) {
+      auto holds = fold(r.condition, m.binds);
       if (!holds || !*holds) continue;
     }
-    Builder builder(t.arena, m.binds);
-    if (r.symbolicCondition) {
+    if (r.proved) {
       Bindings scalar = m.binds; // a condition is one truth, whatever the lanes
       scalar.rootType = kBool;
-      Expr condition = Builder(t.arena, scalar).build(r.condition);
+      Expr condition = build(r.condition, scalar);
       if (!condition || !state.prove(condition)) continue;
     }
-    Expr result = builder.build(r.replacement);
+    Expr result = build(r.replacement, m.binds);
     if (result && result->dtype == e->dtype) return result;
   }
   return nullptr;
 }
 
-Expr RuleEngine::instantiate(std::string_view text, const std::unordered_map<std::string, Expr>& names,
+Expr RuleEngine::instantiate(const Expr& side, const std::unordered_map<std::string, Expr>& names,
                              int lanes) {
-  PatternArena arena;
-  int root = parsePattern(text, arena);
   Bindings binds;
-  binds.lanes = lanes;
-  for (size_t i = 0; i < kWildcardNames.size(); ++i) {
-    auto it = names.find(std::string(1, kWildcardNames[i]));
-    if (it != names.end()) {
-      binds.any[i] = it->second;
-      if (it->second->dtype.isInteger() && binds.valueType.isVoid()) binds.valueType = it->second->dtype;
-    }
+  binds.constants[kLanes] = lanes;
+  for (const auto& [name, value] : names) {
+    Wildcard w = wildcardOf(*var(name));
+    if (w.constant)
+      binds.constants[w.slot] = asConst(value);
+    else
+      binds.any[w.slot] = value;
+    if (value->dtype.isInteger() && binds.valueType.isVoid()) binds.valueType = value->dtype;
   }
-  for (size_t i = 0; i < binds.constants.size(); ++i) {
-    auto it = names.find("c" + std::to_string(i + 1));
-    if (it != names.end()) {
-      binds.constants[i] = asConst(it->second);
-      if (binds.valueType.isVoid()) binds.valueType = it->second->dtype;
-    }
-  }
-  return Builder(arena, binds).build(root);
+  return build(side, binds);
 }
 
 } // namespace bevel

@@ -1,13 +1,12 @@
-// The table of rewrite rules (rules.def) and its engine: patterns over small fixed nodes, matched greedily
-// with both orders of commutative operands.
+// The table of rewrite rules (rules.def) and its engine: patterns are expressions, matched greedily with both orders
+// of commutative operands.
 #pragma once
 
 #include "ir/build.h"
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace bevel {
 
@@ -22,20 +21,21 @@ enum class RuleDomain : char {
   kVector = 'V', // vectors of index types, whose arithmetic does not overflow
 };
 
-/// One line of the table, as written.
-struct RuleText {
+struct Rule {
   RuleDomain domain;
-  const char *pattern, *replacement, *condition;
+  Expr pattern, replacement;
+  Expr condition; // may be null
+  bool proved;    // the condition has wildcards: the analyzer proves it
 };
-std::span<const RuleText> ruleTexts();
 
 class RuleEngine {
 public:
+  /// The rules of the table, in order. Their wildcards are variables.
+  static const std::vector<Rule>& rules();
   /// The replacement of the first rule that applies at the root of e, not simplified; null when none does.
   static Expr apply(const Expr& e, AnalyzerState& state);
-  /// A side of a rule with its names replaced; for tests and documentation. `lanes` stands for L. Null when a
-  /// folded constant does not fit.
-  static Expr instantiate(std::string_view text, const std::unordered_map<std::string, Expr>& names,
+  /// A side of a rule with its names replaced; for tests. Null when a folded constant does not fit.
+  static Expr instantiate(const Expr& side, const std::unordered_map<std::string, Expr>& names,
                           int lanes = 4);
 };
 

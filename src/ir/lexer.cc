@@ -191,11 +191,9 @@ private:
                                                       "*=",  "/=",  "%=",  ":=",  "&=",  "|=", "^="};
     size_t begin = pos_;
     size_t length = 0;
-    for (std::string_view op : kOperators)
-      if (text_.substr(pos_, op.size()) == op) {
+    for (std::string_view op : kOperators) // longer ones first
+      if (!length && op[0] == text_[pos_] && op[1] == at(pos_ + 1) && text_.substr(pos_, op.size()) == op)
         length = op.size();
-        break;
-      }
     if (!length && std::string_view("+-*/%<>=()[]{},:.@&|^~").find(text_[pos_]) != std::string_view::npos)
       length = 1;
     if (!length && text_[pos_] == ';') {

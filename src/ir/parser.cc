@@ -2,7 +2,6 @@
 #include "ir/parser_impl.h"
 
 #include "base/stack.h"
-#include "ir/notation.h"
 #include "ir/printer.h"
 #include "ir/structural.h"
 
@@ -213,6 +212,7 @@ Value Parser::nameValue(const Token& t) {
     undeclared_[v.get()] = true;
     return Value::of(v);
   }
+  if (options_.bareForms && at("(")) return Value::path("T." + name);
   if (std::string_view advice = adviceFor(name); !advice.empty()) return failedHabit(t, std::string(advice));
   std::vector<std::string> candidates = functionNames_;
   for (const auto& scope : scopes_)

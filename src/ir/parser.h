@@ -27,6 +27,8 @@ struct ParseOptions {
   /// The attribute that the i-th positional argument of an operator is (counted over all arguments), or ""
   /// when it is a value. Without it only keyword attributes are read.
   std::function<std::string(std::string_view op, size_t i)> attributeAt;
+  /// Functions of T need no prefix: min(x, 1) is T.min(x, 1).
+  bool bareForms = false;
   /// Keeps where each statement and binding came from as its origin.
   bool origins = true;
   /// All errors, in order; the returned one is the first, with the others as notes.

@@ -1,21 +1,13 @@
 // The grammar of expressions.
 #include "ir/parser_impl.h"
 
-#include "ir/notation.h"
-
 #include <charconv>
 #include <cmath>
 
 namespace bevel::detail {
 namespace {
 
-// Binary operators by level, weakest first; `not` lies between "and" and the comparisons.
-constexpr std::string_view kLevels[][10] = {{"or"},     {"and"},
-                                            {"not"},    {"==", "!=", "<", "<=", ">", ">=", "in", "is"},
-                                            {"|"},      {"^"},
-                                            {"&"},      {"<<", ">>"},
-                                            {"+", "-"}, {"*", "/", "//", "%", "@"}};
-constexpr int kNumLevels = 10, kNotLevel = 2, kCompareLevel = 3, kMaxNesting = 500;
+constexpr int kMaxNesting = 500;
 
 std::string withoutUnderscores(std::string_view text) {
   std::string out;
@@ -31,30 +23,29 @@ Parser::Nested::Nested(Parser& p) : parser(p), ok(++p.nesting_ <= kMaxNesting) {
     p.failed(p.peek(), "nested too deeply");
 }
 
-Value Parser::binaryLevel(int level) {
-  if (level == kNotLevel && at("not")) {
+/// Operators that bind at least as strongly as `least`, by precedence climbing.
+Value Parser::expr(int least) {
+  Value left;
+  if (at("not") && least <= kPrecNot) {
     Nested nested(*this);
     if (!nested.ok) return Value();
     Token op = take();
-    return applyUnary("not", binaryLevel(kNotLevel), op);
-  }
-  if (level == kNumLevels) return unary();
-  Value left = binaryLevel(level + 1);
+    left = applyUnary(UnaryOp::kNot, expr(kPrecNot), op);
+  } else
+    left = unary();
   bool compared = false;
-  while (left.ok()) {
+  while (left.ok() && (atKind(TokenKind::kOperator) || atKind(TokenKind::kName))) {
     Token op = peek();
-    bool found = false;
-    for (std::string_view text : kLevels[level]) found |= !text.empty() && level != kNotLevel && op.is(text);
-    if (!found) break;
-    if (compared) return failed(op, "comparisons do not chain here", "write 'a < b and b < c'");
-    compared = level == kCompareLevel;
+    const Operator* row = operatorOf(op.text);
+    if (!row || row->precedence < least) break;
+    if (compared && row->precedence == kPrecCompare)
+      return failed(op, "comparisons do not chain here", "write 'a < b and b < c'");
+    compared = row->precedence == kPrecCompare;
     take();
-    if (op.is("in") || op.is("is") || op.is("@"))
-      return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
-    Value right = binaryLevel(level + 1);
-    left = applyBinary(op.text, left, right, op);
+    if (!row->op) return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
+    left = applyBinary(*row->op, left, expr(row->precedence + 1), op);
   }
-  if (level == 0 && left.ok() && at("if") && !atKind(TokenKind::kNewline))
+  if (least == kPrecLowest && left.ok() && at("if") && !atKind(TokenKind::kNewline))
     return failed(peek(), "conditional expressions are not part of the notation",
                   "use T.if_then_else(condition, a, b) or T.Select");
   return left;
@@ -66,7 +57,9 @@ Value Parser::unary() {
   Nested nested(*this);
   if (!nested.ok) return Value();
   take();
-  return applyUnary(op.text, unary(), op);
+  std::optional<UnaryOp> code;
+  if (!op.is("+")) code = op.is("-") ? UnaryOp::kNeg : UnaryOp::kBitNot;
+  return applyUnary(code, unary(), op);
 }
 
 Value Parser::postfix() {

@@ -8,6 +8,7 @@
 #include "base/near_name.h"
 #include "ir/build.h"
 #include "ir/parser.h"
+#include "ir/notation.h"
 #include "ir/parser_value.h"
 #include "ir/script.h"
 
@@ -84,8 +85,7 @@ private:
   Value failedHabit(const Token& word, std::string advice);
 
   // ---- parser_expr.cc: the grammar
-  Value expr() { return binaryLevel(0); }
-  Value binaryLevel(int level);
+  Value expr(int least = kPrecLowest);
   Value unary();
   Value postfix();
   Value atom();
@@ -120,9 +120,9 @@ private:
   Expr coerce(const Value& v, DType wanted, const Token& where, const char* what);
   bool meet(Expr& a, Expr& b, const Token& where);
   bool toExprs(const Value& a, const Value& b, Expr& x, Expr& y, const Token& where);
-  Value applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where);
+  Value applyBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
   Value power(const Value& a, const Value& b, const Token& where);
-  Value applyUnary(std::string_view op, const Value& a, const Token& where);
+  Value applyUnary(std::optional<UnaryOp> op, const Value& a, const Token& where);
   Value foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const Value& b, const Token& where);
   Value makeBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
   NodeRef attrNode(const Value& v, const Token& where);

@@ -2,7 +2,6 @@
 // functions.
 #include "ir/parser_impl.h"
 
-#include "ir/notation.h"
 
 #include <algorithm>
 #include <cmath>

@@ -196,7 +196,9 @@ bool Parser::tirStore(const Value& target, const Token& where) {
   Expr place = target.tag == Value::kNode ? toExpr(target, where) : Expr();
   if (!place.is<LoadNode>()) return report(where, "only names and elements of buffers can be assigned");
   if (!op.is("=")) {
-    value = applyBinary(op.text.substr(0, op.text.size() - 1), Value::of(place, target.depth), value, op);
+    const Operator* row = operatorOf(op.text.substr(0, op.text.size() - 1));
+    if (!row) return report(op, "'" + std::string(op.text) + "' is not part of the notation", "write a = a op b");
+    value = applyBinary(*row->op, Value::of(place, target.depth), value, op);
     if (!value.ok()) return false;
   }
   auto load = cast<LoadNode>(place);

@@ -130,14 +130,15 @@ Value Parser::binaryCall(Args& args) {
 }
 
 Value Parser::unaryCall(Args& args) {
-  return applyUnary(UnaryOp(args.code) == UnaryOp::kNot ? "not" : "~", *args.find("a"), args.at);
+  return applyUnary(UnaryOp(args.code), *args.find("a"), args.at);
 }
 
 /// T.ceildiv(a, b) = (a + b - 1) // b
 Value Parser::tCeilDiv(Args& args) {
   Value a = *args.find("a"), b = *args.find("b");
-  Value sum = applyBinary("-", applyBinary("+", a, b, args.at), Value::integer(1), args.at);
-  return applyBinary("//", sum, b, args.at);
+  Value sum = applyBinary(BinaryOp::kAdd, a, b, args.at);
+  sum = applyBinary(BinaryOp::kSub, sum, Value::integer(1), args.at);
+  return applyBinary(BinaryOp::kFloorDiv, sum, b, args.at);
 }
 
 Value Parser::tSelect(Args& args) {

@@ -219,51 +219,28 @@ Value Parser::foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const 
   return isComparison(op) || logical ? Value::boolean(*r != 0) : Value::integer(*r);
 }
 
-namespace {
-
-constexpr std::pair<std::string_view, BinaryOp> kOps[] = {
-    {"+", BinaryOp::kAdd},   {"-", BinaryOp::kSub},       {"*", BinaryOp::kMul},
-    {"/", BinaryOp::kDiv},   {"//", BinaryOp::kFloorDiv}, {"%", BinaryOp::kFloorMod},
-    {"==", BinaryOp::kEq},   {"!=", BinaryOp::kNe},       {"<", BinaryOp::kLt},
-    {"<=", BinaryOp::kLe},   {">", BinaryOp::kGt},        {">=", BinaryOp::kGe},
-    {"and", BinaryOp::kAnd}, {"or", BinaryOp::kOr},       {"&", BinaryOp::kBitAnd},
-    {"|", BinaryOp::kBitOr}, {"^", BinaryOp::kBitXor},    {"<<", BinaryOp::kShl},
-    {">>", BinaryOp::kShr}};
-
-std::optional<BinaryOp> operatorOf(std::string_view text) {
-  for (const auto& [spelling, code] : kOps)
-    if (spelling == text) return code;
-  return std::nullopt;
-}
-
-} // namespace
-
-Value Parser::applyBinary(std::string_view op, const Value& a, const Value& b, const Token& where) {
+/// What an operator of the notation gives; kDiv is `/`.
+Value Parser::applyBinary(BinaryOp op, const Value& a, const Value& b, const Token& where) {
   if (!a.ok() || !b.ok()) return Value();
-  auto code = operatorOf(op);
-  if (!code) return failed(where, "operator '" + std::string(op) + "' has no meaning here");
-  if (a.isNumber() && b.isNumber()) return foldNumbers(*code, op == "/", a, b, where);
+  if (a.isNumber() && b.isNumber()) return foldNumbers(op, op == BinaryOp::kDiv, a, b, where);
   if (a.tag == Value::kString && b.tag == Value::kString) {
-    if (op == "+") return Value::string(a.text + b.text);
-    if (op == "==" || op == "!=") return Value::boolean((a.text == b.text) == (op == "=="));
+    if (op == BinaryOp::kAdd) return Value::string(a.text + b.text);
+    if (op == BinaryOp::kEq || op == BinaryOp::kNe)
+      return Value::boolean((a.text == b.text) == (op == BinaryOp::kEq));
   }
   auto isGraph = [](const Value& v) {
     return v.tag == Value::kNode && v.node.is<GraphExprNode>() && !v.node.is<PrimValueNode>();
   };
   if (seq_ && (isGraph(a) || isGraph(b))) { // x + y on graph values
-    const char* name = op == "+"   ? "add"
-                       : op == "-" ? "subtract"
-                       : op == "*" ? "multiply"
-                       : op == "/" ? "divide"
-                                   : nullptr;
-    if (!name || !isGraph(a) || !isGraph(b))
+    static constexpr const char* kNames[] = {"add", "subtract", "multiply", "divide"};
+    if (op > BinaryOp::kDiv || !isGraph(a) || !isGraph(b))
       return failed(where, "this operator does not combine graph values",
                     "call an operator, such as R.add(x, R.const(1, \"float32\"))");
     GraphExpr x = graphArg(a, where), y = graphArg(b, where);
-    return x && y ? finishCall(make<const OpRefNode>(name), {x, y}, nullptr, {}) : Value();
+    return x && y ? finishCall(make<const OpRefNode>(kNames[int(op)]), {x, y}, nullptr, {}) : Value();
   }
-  Value v = makeBinary(*code, a, b, where);
-  if (op == "/" && v.ok() && !v.as<ExprNode>()->dtype.isFloat())
+  Value v = makeBinary(op, a, b, where);
+  if (op == BinaryOp::kDiv && v.ok() && !v.as<ExprNode>()->dtype.isFloat())
     return failed(where, "'/' divides floating-point numbers, not " + v.as<ExprNode>()->dtype.str(),
                   "use '//' (rounds down) or T.truncdiv (rounds to zero)");
   return v;
@@ -293,35 +270,34 @@ Value Parser::power(const Value& a, const Value& b, const Token& where) {
                   "multiply, or convert to float");
   Value product = Value::integer(1);
   for (int64_t i = 0; i < b.number && product.ok(); ++i)
-    product = i ? applyBinary("*", product, a, where) : a;
+    product = i ? applyBinary(BinaryOp::kMul, product, a, where) : a;
   return product;
 }
 
-Value Parser::applyUnary(std::string_view op, const Value& a, const Token& where) {
+/// Without an operator: +x.
+Value Parser::applyUnary(std::optional<UnaryOp> op, const Value& a, const Token& where) {
   if (!a.ok()) return Value();
+  bool logical = op == UnaryOp::kNot, bits = op == UnaryOp::kBitNot;
   if (a.isNumber()) {
-    if (op == "not")
+    if (logical)
       return a.tag == Value::kBool ? Value::boolean(!a.number) : failed(where, "'not' takes a bool");
-    if (op == "+") return a;
-    if (op == "-" && a.tag == Value::kFloat) return Value::floating(-a.real);
-    if (op == "-" && a.text == "u")
-      return a.number == INT64_MIN ? Value::integer(INT64_MIN)
-                                   : failed(where, "this integer does not fit int64");
-    if (op == "-")
-      return a.number == INT64_MIN ? failed(where, "this integer does not fit int64")
-                                   : Value::integer(-a.number);
-    return a.tag == Value::kInt ? Value::integer(~a.number) : failed(where, "'~' takes an integer");
+    if (!op) return a;
+    if (bits)
+      return a.tag == Value::kInt ? Value::integer(~a.number) : failed(where, "'~' takes an integer");
+    if (a.tag == Value::kFloat) return Value::floating(-a.real);
+    bool least = a.number == INT64_MIN, big = a.text == "u"; // 2^63 wraps to the smallest integer
+    if (least != big) return failed(where, "this integer does not fit int64");
+    return Value::integer(least ? a.number : -a.number);
   }
   Expr x = toExpr(a, where);
   if (!x || tooDeep(a.depth + 1, where)) return Value();
   DType t = x->dtype;
-  if (op == "not" && !t.isBool()) return failed(where, "'not' takes a bool, not " + t.str());
-  if (op == "~" && !t.isInteger() && !t.isBool())
-    return failed(where, "'~' takes an integer, not " + t.str());
-  if (op == "-" && !t.isInteger() && !t.isFloat()) return failed(where, "'-' takes a number, not " + t.str());
-  if (op == "+") return a;
-  UnaryOp code = op == "not" ? UnaryOp::kNot : op == "~" ? UnaryOp::kBitNot : UnaryOp::kNeg;
-  return Value::of(placed(make<UnaryNode>(code, x), where), a.depth + 1);
+  if (logical && !t.isBool()) return failed(where, "'not' takes a bool, not " + t.str());
+  if (bits && !t.isInteger() && !t.isBool()) return failed(where, "'~' takes an integer, not " + t.str());
+  if (op == UnaryOp::kNeg && !t.isInteger() && !t.isFloat())
+    return failed(where, "'-' takes a number, not " + t.str());
+  if (!op) return a;
+  return Value::of(placed(make<UnaryNode>(*op, x), where), a.depth + 1);
 }
 
 /// An attribute's value: integers are int64, floats float64.

@@ -2,72 +2,20 @@
 #include "ir/printer_impl.h"
 
 #include "ir/build.h"
-#include "ir/notation.h"
 #include "ir/structural.h"
 
 namespace bevel::detail {
 namespace {
 
-struct Infix {
-  const char* text; // null: written as a call
-  const char* function;
-  int precedence;
-};
-
-Infix infixOf(const BinaryNode& n) {
-  switch (n.op) {
-  case BinaryOp::kAdd:
-    return {" + ", "", kPrecAdd};
-  case BinaryOp::kSub:
-    return {" - ", "", kPrecAdd};
-  case BinaryOp::kMul:
-    return {" * ", "", kPrecMul};
-  case BinaryOp::kDiv:
-    return {n.a->dtype.isFloat() ? " / " : nullptr, "T.truncdiv", kPrecMul};
-  case BinaryOp::kMod:
-    return {nullptr, "T.truncmod", kPrecAtom};
-  case BinaryOp::kFloorDiv:
-    return {" // ", "", kPrecMul};
-  case BinaryOp::kFloorMod:
-    return {" % ", "", kPrecMul};
-  case BinaryOp::kMin:
-    return {nullptr, "T.min", kPrecAtom};
-  case BinaryOp::kMax:
-    return {nullptr, "T.max", kPrecAtom};
-  case BinaryOp::kEq:
-    return {" == ", "", kPrecCompare};
-  case BinaryOp::kNe:
-    return {" != ", "", kPrecCompare};
-  case BinaryOp::kLt:
-    return {" < ", "", kPrecCompare};
-  case BinaryOp::kLe:
-    return {" <= ", "", kPrecCompare};
-  case BinaryOp::kGt:
-    return {" > ", "", kPrecCompare};
-  case BinaryOp::kGe:
-    return {" >= ", "", kPrecCompare};
-  case BinaryOp::kAnd:
-    return {" and ", "", kPrecAnd};
-  case BinaryOp::kOr:
-    return {" or ", "", kPrecOr};
-  case BinaryOp::kBitAnd:
-    return {" & ", "", kPrecBitAnd};
-  case BinaryOp::kBitOr:
-    return {" | ", "", kPrecBitOr};
-  case BinaryOp::kBitXor:
-    return {" ^ ", "", kPrecBitXor};
-  case BinaryOp::kShl:
-    return {" << ", "", kPrecShift};
-  case BinaryOp::kShr:
-    return {" >> ", "", kPrecShift};
-  }
-  return {nullptr, "T.unknown", kPrecAtom};
+/// The operator that an expression is written with, or null where it is a call.
+const Operator* infixOf(const BinaryNode& n) {
+  return n.op == BinaryOp::kDiv && !n.a->dtype.isFloat() ? nullptr : operatorOf(n.op);
 }
 
 int precedenceOf(const Expr& e) {
   if (auto* b = e.as<BinaryNode>()) {
-    Infix infix = infixOf(*b);
-    return infix.text ? infix.precedence : int(kPrecAtom);
+    const Operator* infix = infixOf(*b);
+    return infix ? infix->precedence : kPrecAtom;
   }
   if (auto* u = e.as<UnaryNode>()) return u->op == UnaryOp::kNot ? kPrecNot : kPrecUnary;
   if (auto* i = e.as<IntImmNode>()) return i->dtype == kInt32 && i->value < 0 ? kPrecUnary : kPrecAtom;
@@ -122,18 +70,18 @@ void Printer::unaryExpr(const UnaryNode& n) {
 }
 
 void Printer::binaryExpr(const BinaryNode& n) {
-  Infix infix = infixOf(n);
+  const Operator* infix = infixOf(n);
   DType bareA = isImmediate(n.b) || !n.b ? DType::Void() : n.b->dtype;
   DType bareB = isImmediate(n.a) || !n.a ? DType::Void() : n.a->dtype;
-  if (!infix.text) {
-    put(std::string(infix.function) + "(");
+  if (!infix) {
+    put(functionOf(n.op)), put("(");
     operand(n.a, bareA), put(", "), operand(n.b, bareB);
     return put(")");
   }
-  bool compare = infix.precedence == kPrecCompare; // does not chain
-  operand(n.a, bareA, infix.precedence + compare);
-  put(infix.text);
-  operand(n.b, bareB, infix.precedence + 1);
+  bool compare = infix->precedence == kPrecCompare; // does not chain
+  operand(n.a, bareA, infix->precedence + compare);
+  put(" "), put(infix->text), put(" ");
+  operand(n.b, bareB, infix->precedence + 1);
 }
 
 void Printer::exprNode(const Expr& e) {

@@ -1,6 +1,7 @@
 // The printer's state and its members, shared by the printer_*.cc files.
 #pragma once
 
+#include "ir/notation.h"
 #include "ir/printer.h"
 #include "ir/step.h"
 
@@ -26,23 +27,6 @@ private:
   std::unordered_map<const Object*, std::string> names_;
   std::unordered_set<std::string> used_;
   std::vector<std::vector<const Object*>> frames_;
-};
-
-/// Binding strength of Python's operators.
-enum Precedence {
-  kPrecLowest,
-  kPrecOr,
-  kPrecAnd,
-  kPrecNot,
-  kPrecCompare,
-  kPrecBitOr,
-  kPrecBitXor,
-  kPrecBitAnd,
-  kPrecShift,
-  kPrecAdd,
-  kPrecMul,
-  kPrecUnary,
-  kPrecAtom
 };
 
 class Printer {
