@@ -53,8 +53,10 @@ const Op* OpRegistry::find(std::string_view name) const {
   return it == r.ops.end() ? nullptr : it->second.get();
 }
 
-const std::vector<const Op*>& OpRegistry::all() const {
-  return impl().order;
+std::vector<const Op*> OpRegistry::all() const {
+  Impl& r = impl();
+  std::lock_guard lock(r.mutex);
+  return r.order;
 }
 
 OpCall::OpCall(const Op& entry, Array<GraphExpr> a, Dict k, std::vector<Type> types)

@@ -15,6 +15,7 @@
 #include "ir/build.h"
 #include "loop/te.h"
 
+#include <functional>
 #include <string_view>
 
 namespace bevel {
@@ -141,15 +142,16 @@ public:
 };
 
 using TeTensors = std::vector<te::Tensor>;
-using InferFn = Result<Type> (*)(const OpCall&, InferContext&);
+/// Functions of operators are closures: a program may register its own, with state.
+using InferFn = std::function<Result<Type>(const OpCall&, InferContext&)>;
 /// Tensor expressions of the results. `inputs` is parallel to call.args; those that are absent or no tensors
 /// are empty.
-using ComputeFn = Result<TeTensors> (*)(const OpCall&, const TeTensors& inputs);
+using ComputeFn = std::function<Result<TeTensors>(const OpCall&, const TeTensors& inputs)>;
 /// The call as other calls, emitted through the builder; the result has the type of the call.
-using DecomposeFn = Result<GraphExpr> (*)(const OpCall&, BlockBuilder&);
+using DecomposeFn = std::function<Result<GraphExpr>(const OpCall&, BlockBuilder&)>;
 /// Gradients with respect to each argument (null where none), given those of the results.
-using GradientFn = Result<Array<GraphExpr>> (*)(const OpCall&, const GraphExpr& result,
-                                                const Array<GraphExpr>& outputGrads, BlockBuilder&);
+using GradientFn = std::function<Result<Array<GraphExpr>>(
+    const OpCall&, const GraphExpr& result, const Array<GraphExpr>& outputGrads, BlockBuilder&)>;
 
 /// How the op bears another layout of its data input.
 enum class LayoutKind : uint8_t {
@@ -198,8 +200,8 @@ public:
   void add(Op op);
   Status tryAdd(Op op);
   const Op* find(std::string_view name) const;
-  /// In order of registration.
-  const std::vector<const Op*>& all() const;
+  /// In order of registration, as of now.
+  std::vector<const Op*> all() const;
 
 private:
   struct Impl;

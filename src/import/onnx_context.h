@@ -13,6 +13,7 @@
 #include "import/onnx_tensor.h"
 
 #include <fmt/format.h>
+#include <functional>
 #include <unordered_map>
 
 namespace bevel::onnx {
@@ -127,15 +128,17 @@ inline const Array<Expr>& shapeOfExpr(const GraphExpr& e) {
   return e->type.as<TensorTypeNode>()->shape;
 }
 
-using ConvertFn = Result<Values> (*)(Node&);
+using ConvertFn = std::function<Result<Values>(Node&)>;
 /// One meaning of an ONNX operator: from opset `since` until the next row of the same operator.
 struct Conversion {
-  const char* op;
+  std::string op;
   int since;
-  ConvertFn convert;
-  const char* domain = "";
+  ConvertFn convert; // empty: imports one to one again
+  std::string domain = "";
   std::vector<OpInput> inputs = {}; // checked before `convert` runs: how many there are, ranks, element types
 };
+/// Adds a converter of a program's own; a second one of the same operator and version is refused.
+Status addConversion(Conversion conversion);
 /// The converter of an operator at an opset version, null when there is none. Operators that import one to
 /// one are found in the operator registry.
 const Conversion* findConversion(const std::string& domain, const std::string& op, int64_t opset);

@@ -24,7 +24,7 @@ Result<Values> legacyBinary(Node& n) {
   return n.one(op->name, {n.x(0), b});
 }
 
-Result<Values> variadic(Node& n, const char* op) {
+Result<Values> variadic(const char* op, Node& n) {
   BEVEL_CHECK(n.require(std::max<size_t>(n.size(), 1)));
   GraphExpr e = n.x(0);
   for (size_t i = 1; i < n.size(); ++i) {
@@ -32,17 +32,8 @@ Result<Values> variadic(Node& n, const char* op) {
   }
   return Values{n.value(e)};
 }
-Result<Values> maxNode(Node& n) {
-  return variadic(n, "maximum");
-}
-Result<Values> minNode(Node& n) {
-  return variadic(n, "minimum");
-}
-Result<Values> sumNode(Node& n) {
-  return variadic(n, "add");
-}
 Result<Values> meanNode(Node& n) {
-  BEVEL_TRY(Values total, variadic(n, "add"));
+  BEVEL_TRY(Values total, variadic("add", n));
   return n.one("divide", {total[0]->expr, Node::scalarConstant(n.dtype(0), double(n.size()))});
 }
 
@@ -336,7 +327,7 @@ Result<Values> dynamicQuantize(Node& n) {
 
 // ---- softmax family
 
-Result<Values> softmaxOver(Node& n, const char* op) {
+Result<Values> softmaxOver(const char* op, Node& n) {
   BEVEL_CHECK(n.require(1));
   if (n.opset >= 13) return n.one(op, {n.x(0)}, {{"axis", intImm(n.attrInt("axis", -1))}});
   // Before 13 the input is seen as a matrix, split at axis.
@@ -350,12 +341,6 @@ Result<Values> softmaxOver(Node& n, const char* op) {
   BEVEL_TRY(e, n.emit(op, {e}, {{"axis", intImm(-1)}}));
   BEVEL_TRY(e, reshapeTo(n, e, n.shape(0)));
   return Values{n.value(e)};
-}
-Result<Values> softmax(Node& n) {
-  return softmaxOver(n, "nn.softmax");
-}
-Result<Values> logSoftmax(Node& n) {
-  return softmaxOver(n, "nn.log_softmax");
 }
 
 // One at the first largest element, else zero.
@@ -387,9 +372,9 @@ Result<Values> hardmax(Node& n) {
 } // namespace
 
 std::vector<Conversion> mathConversions() {
-  std::vector<Conversion> rows = {{"Max", 1, maxNode},
-                                  {"Min", 1, minNode},
-                                  {"Sum", 1, sumNode},
+  std::vector<Conversion> rows = {{"Max", 1, std::bind_front(variadic, "maximum")},
+                                  {"Min", 1, std::bind_front(variadic, "minimum")},
+                                  {"Sum", 1, std::bind_front(variadic, "add")},
                                   {"Mean", 1, meanNode},
                                   {"Mod", 10, mod},
                                   {"BitShift", 11, bitShift},
@@ -405,8 +390,8 @@ std::vector<Conversion> mathConversions() {
                                   {"DequantizeLinear", 10, dequantize},
                                   {"QuantizeLinear", 10, quantize},
                                   {"DynamicQuantizeLinear", 11, dynamicQuantize},
-                                  {"Softmax", 1, softmax},
-                                  {"LogSoftmax", 1, logSoftmax},
+                                  {"Softmax", 1, std::bind_front(softmaxOver, "nn.softmax")},
+                                  {"LogSoftmax", 1, std::bind_front(softmaxOver, "nn.log_softmax")},
                                   {"Hardmax", 1, hardmax},
                                   {"PRelu", 1, prelu1},
                                   {"PRelu", 7, prelu7},

@@ -46,17 +46,29 @@ Result<Values> scaled(Node& n, GraphExpr e, double factor, double offset, DType 
   return Values{n.value(e)};
 }
 
-Result<Values> uniformOver(Node& n, const Array<Expr>& shape, DType otherwise) {
+// The shape and the type that the node states, or those of its input.
+struct Drawn {
+  Array<Expr> shape;
+  DType dtype;
+};
+Result<Drawn> drawnOf(bool like, Node& n) {
+  if (like) BEVEL_CHECK(n.require(1));
+  DType otherwise = like && n.dtype(0).isFloat() ? n.dtype(0) : kFloat32;
   BEVEL_TRY(DType t, typeOf(n, otherwise));
-  BEVEL_TRY(std::vector<GraphExpr> u, uniform(n, shape));
+  return Drawn{like ? n.shape(0) : dims(n.attrInts("shape")), t};
+}
+
+Result<Values> uniformNode(bool like, Node& n) {
+  BEVEL_TRY(Drawn d, drawnOf(like, n));
+  BEVEL_TRY(std::vector<GraphExpr> u, uniform(n, d.shape));
   double low = n.attrFloat("low", 0);
-  return scaled(n, u[0], n.attrFloat("high", 1) - low, low, t);
+  return scaled(n, u[0], n.attrFloat("high", 1) - low, low, d.dtype);
 }
 
 // sqrt(-2 ln(1 - u)) cos(2 pi v)
-Result<Values> normalOver(Node& n, const Array<Expr>& shape, DType otherwise) {
-  BEVEL_TRY(DType t, typeOf(n, otherwise));
-  BEVEL_TRY(std::vector<GraphExpr> draws, uniform(n, shape, 2));
+Result<Values> normalNode(bool like, Node& n) {
+  BEVEL_TRY(Drawn d, drawnOf(like, n));
+  BEVEL_TRY(std::vector<GraphExpr> draws, uniform(n, d.shape, 2));
   GraphExpr u = draws[0], v = draws[1];
   BEVEL_TRY(u, binaryOp(n, "subtract", Node::scalarConstant(kFloat32, 1), u));
   BEVEL_TRY(u, unaryOp(n, "log", u));
@@ -65,22 +77,7 @@ Result<Values> normalOver(Node& n, const Array<Expr>& shape, DType otherwise) {
   BEVEL_TRY(v, binaryOp(n, "multiply", v, Node::scalarConstant(kFloat32, 2 * M_PI)));
   BEVEL_TRY(v, unaryOp(n, "cos", v));
   BEVEL_TRY(u, binaryOp(n, "multiply", u, v));
-  return scaled(n, u, n.attrFloat("scale", 1), n.attrFloat("mean", 0), t);
-}
-
-Result<Values> randomUniform(Node& n) {
-  return uniformOver(n, dims(n.attrInts("shape")), kFloat32);
-}
-Result<Values> randomNormal(Node& n) {
-  return normalOver(n, dims(n.attrInts("shape")), kFloat32);
-}
-Result<Values> randomUniformLike(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  return uniformOver(n, n.shape(0), n.dtype(0).isFloat() ? n.dtype(0) : kFloat32);
-}
-Result<Values> randomNormalLike(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  return normalOver(n, n.shape(0), n.dtype(0).isFloat() ? n.dtype(0) : kFloat32);
+  return scaled(n, u, n.attrFloat("scale", 1), n.attrFloat("mean", 0), d.dtype);
 }
 
 // One where a draw lies below the input's probability.
@@ -130,10 +127,10 @@ Result<Values> dropout(Node& n) {
 } // namespace
 
 std::vector<Conversion> randomConversions() {
-  return {{"RandomUniform", 1, randomUniform},
-          {"RandomNormal", 1, randomNormal},
-          {"RandomUniformLike", 1, randomUniformLike},
-          {"RandomNormalLike", 1, randomNormalLike},
+  return {{"RandomUniform", 1, std::bind_front(uniformNode, false)},
+          {"RandomNormal", 1, std::bind_front(normalNode, false)},
+          {"RandomUniformLike", 1, std::bind_front(uniformNode, true)},
+          {"RandomNormalLike", 1, std::bind_front(normalNode, true)},
           {"Bernoulli", 15, bernoulli},
           {"Dropout", 1, dropout}};
 }

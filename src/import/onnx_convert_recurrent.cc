@@ -166,7 +166,7 @@ Result<Values> stacked(Node& n, const std::vector<Values>& perDirection) {
   return out;
 }
 
-Result<Values> recurrent(Node& n, const Layer& layer) {
+Result<Values> recurrent(const Layer& layer, Node& n) {
   BEVEL_TRY(Inputs in, readInputs(n, layer));
   BEVEL_CHECK(checkActivations(n, layer, in.directions));
   std::vector<Values> results;
@@ -200,16 +200,6 @@ Result<Values> recurrent(Node& n, const Layer& layer) {
   return stacked(n, results);
 }
 
-Result<Values> lstm(Node& n) {
-  return recurrent(n, {"nn.lstm", 4, 3, {"Sigmoid", "Tanh", "Tanh"}});
-}
-Result<Values> gru(Node& n) {
-  return recurrent(n, {"nn.gru", 3, 2, {"Sigmoid", "Tanh"}});
-}
-Result<Values> rnn(Node& n) {
-  return recurrent(n, {"nn.rnn", 1, 1, {"Tanh"}});
-}
-
 } // namespace
 
 std::vector<Conversion> recurrentConversions() {
@@ -226,7 +216,11 @@ std::vector<Conversion> recurrentConversions() {
   std::vector<OpInput> withCell = inputs;
   withCell.push_back(some("initial_c", Elements::kFloats, 3));
   withCell.push_back(some("P", Elements::kFloats, 2));
-  return {{"LSTM", 1, lstm, "", withCell}, {"GRU", 1, gru, "", inputs}, {"RNN", 1, rnn, "", inputs}};
+  Layer lstm{"nn.lstm", 4, 3, {"Sigmoid", "Tanh", "Tanh"}}, gru{"nn.gru", 3, 2, {"Sigmoid", "Tanh"}},
+      rnn{"nn.rnn", 1, 1, {"Tanh"}};
+  return {{"LSTM", 1, std::bind_front(recurrent, lstm), "", withCell},
+          {"GRU", 1, std::bind_front(recurrent, gru), "", inputs},
+          {"RNN", 1, std::bind_front(recurrent, rnn), "", inputs}};
 }
 
 } // namespace bevel::onnx

@@ -52,10 +52,9 @@ Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Dom
   return reshapeTo(n, wide, kept);
 }
 
-template <int which> Result<Values> plain(Node& n) {
-  static const char* const names[] = {"sum", "prod", "max", "min", "mean"};
+Result<Values> plain(const char* op, Node& n) {
   BEVEL_TRY(Domain d, domainOf(n));
-  BEVEL_TRY(GraphExpr e, reduced(n, names[which], n.x(0), d));
+  BEVEL_TRY(GraphExpr e, reduced(n, op, n.x(0), d));
   return Values{n.value(e)};
 }
 
@@ -274,9 +273,9 @@ Result<Values> einsum(Node& n) {
 } // namespace
 
 std::vector<Conversion> reduceConversions() {
-  return {{"ReduceSum", 1, plain<0>},  {"ReduceProd", 1, plain<1>},
-          {"ReduceMax", 1, plain<2>},  {"ReduceMin", 1, plain<3>},
-          {"ReduceMean", 1, plain<4>}, {"ReduceSumSquare", 1, sumSquare},
+  return {{"ReduceSum", 1, std::bind_front(plain, "sum")},  {"ReduceProd", 1, std::bind_front(plain, "prod")},
+          {"ReduceMax", 1, std::bind_front(plain, "max")},  {"ReduceMin", 1, std::bind_front(plain, "min")},
+          {"ReduceMean", 1, std::bind_front(plain, "mean")}, {"ReduceSumSquare", 1, sumSquare},
           {"ReduceL1", 1, l1},         {"ReduceL2", 1, l2},
           {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
           {"Einsum", 12, einsum}};

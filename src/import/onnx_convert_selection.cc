@@ -88,7 +88,7 @@ Result<Values> bitCast(Node& n) {
 }
 
 // a0 - a1 cos(2πi/d) + a2 cos(4πi/d), d = size for periodic windows, else size - 1.
-Result<Values> window(Node& n, double a0, double a1, double a2) {
+Result<Values> window(double a0, double a1, double a2, Node& n) {
   BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> size, n.ints(0));
   if (size.size() != 1) return n.invalid("the size must be a scalar");
@@ -114,15 +114,6 @@ Result<Values> window(Node& n, double a0, double a1, double a2) {
   BEVEL_TRY(y, n.castTo(y, *t));
   return Values{n.value(y)};
 }
-Result<Values> hann(Node& n) {
-  return window(n, 0.5, 0.5, 0);
-}
-Result<Values> hamming(Node& n) {
-  return window(n, 25.0 / 46, 1 - 25.0 / 46, 0);
-}
-Result<Values> blackman(Node& n) {
-  return window(n, 0.42, 0.5, 0.08);
-}
 
 } // namespace
 
@@ -132,9 +123,9 @@ std::vector<Conversion> selectionConversions() {
           {"NonZero", 9, nonZero},
           {"Compress", 9, compress},
           {"BitCast", 26, bitCast},
-          {"HannWindow", 17, hann},
-          {"HammingWindow", 17, hamming},
-          {"BlackmanWindow", 17, blackman}};
+          {"HannWindow", 17, std::bind_front(window, 0.5, 0.5, 0.0)},
+          {"HammingWindow", 17, std::bind_front(window, 25.0 / 46, 1 - 25.0 / 46, 0.0)},
+          {"BlackmanWindow", 17, std::bind_front(window, 0.42, 0.5, 0.08)}};
 }
 
 } // namespace bevel::onnx

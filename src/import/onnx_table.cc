@@ -3,6 +3,8 @@
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <climits>
+#include <mutex>
 #include <set>
 
 namespace bevel::onnx {
@@ -10,33 +12,47 @@ namespace bevel::onnx {
 namespace {
 
 using Key = std::pair<std::string, std::string>;      // domain, operator
-using Table = std::map<Key, std::vector<Conversion>>; // by rising version
 
-const Table& table() {
-  static const Table t = [] {
+struct Table {
+  std::mutex mutex;
+  std::map<Key, std::map<int, Conversion>> rows; // by version; rows stay where they are
+  bool add(Conversion c) {
+    auto& versions = rows[{c.domain, c.op}];
+    int since = c.since;
+    return versions.emplace(since, std::move(c)).second;
+  }
+};
+
+Table& table() {
+  static Table* t = [] {
     registerOps();
-    Table made;
+    auto* made = new Table;
     for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions,
                         normConversions, recurrentConversions, resizeConversions, attentionConversions,
                         selectionConversions, randomConversions, sequenceConversions, controlConversions})
-      for (const Conversion& c : family()) made[{c.domain, c.op}].push_back(c);
-    for (auto& [key, rows] : made)
-      std::stable_sort(rows.begin(), rows.end(),
-                       [](const Conversion& a, const Conversion& b) { return a.since < b.since; });
+      for (Conversion& c : family()) BEVEL_ASSERT(made->add(std::move(c)), "a conversion stands in the table twice");
     return made;
   }();
-  return t;
+  return *t;
 }
 
 } // namespace
 
 const Conversion* findConversion(const std::string& domain, const std::string& op, int64_t opset) {
-  auto it = table().find({domain, op});
-  if (it == table().end()) return nullptr;
-  const Conversion* best = nullptr;
-  for (const Conversion& c : it->second)
-    if (c.since <= opset) best = &c;
-  return best;
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  auto it = t.rows.find({domain, op});
+  if (it == t.rows.end()) return nullptr;
+  auto after = it->second.upper_bound(int(std::min<int64_t>(opset, INT_MAX)));
+  return after == it->second.begin() ? nullptr : &std::prev(after)->second;
+}
+
+Status addConversion(Conversion c) {
+  Table& t = table();
+  std::lock_guard lock(t.mutex);
+  std::string name = fmt::format("{}{}{} of opset {}", c.domain, c.domain.empty() ? "" : ".", c.op, c.since);
+  if (t.add(std::move(c))) return {};
+  return fail(ErrorCode::kUsage, fmt::format("{} has a converter already", name));
 }
 
 const Op* findDirect(const std::string& domain, const std::string& op, int64_t opset) {
@@ -149,9 +165,9 @@ std::vector<std::pair<std::string, std::vector<int>>> onnxOperators() {
   auto add = [&](const std::string& domain, const std::string& op, int since) {
     all[(domain.empty() ? "" : domain + ".") + op].insert(since);
   };
-  for (const auto& [key, rows] : onnx::table())
-    for (const onnx::Conversion& c : rows)
-      if (c.convert) add(key.first, key.second, c.since);
+  for (const auto& [key, rows] : onnx::table().rows)
+    for (const auto& [since, c] : rows)
+      if (c.convert) add(key.first, key.second, since);
   for (const Op* op : OpRegistry::global().all())
     for (const OnnxName& name : op->onnx) add(name.domain, name.name, name.since);
   std::vector<std::pair<std::string, std::vector<int>>> out;

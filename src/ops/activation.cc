@@ -40,18 +40,6 @@ const std::vector<Activation>& activations() {
   return table;
 }
 
-const Activation& activationOf(const OpCall& call) {
-  for (const Activation& a : activations())
-    if (call.op.name == a.name) return a;
-  BEVEL_ASSERT(false, "an activation of the table");
-}
-
-std::vector<double> parametersOf(const OpCall& call, const Activation& a) {
-  std::vector<double> p;
-  for (const OpAttr& attr : a.attrs) p.push_back(call.f(attr.name));
-  return p;
-}
-
 Result<Type> activationInfer(const OpCall& call, InferContext&) {
   DType t = call.dtype(0);
   bool linear = call.op.name == "nn.shrink" || call.op.name == "nn.relu";
@@ -60,9 +48,9 @@ Result<Type> activationInfer(const OpCall& call, InferContext&) {
   return call.type(0);
 }
 
-Result<TeTensors> activationCompute(const OpCall& call, const TeTensors& in) {
-  const Activation& a = activationOf(call);
-  std::vector<double> p = parametersOf(call, a);
+Result<TeTensors> activationCompute(const Activation& a, const OpCall& call, const TeTensors& in) {
+  std::vector<double> p;
+  for (const OpAttr& attr : a.attrs) p.push_back(call.f(attr.name));
   bool integer = in[0].dtype().isInteger();
   return TeTensors{mapTensor(in[0], a.name + 3, [&](Expr x) {
     return a.expr(integer ? castTo(DType::Float(64), x) : x, p.data());
@@ -103,7 +91,7 @@ void register_activation(OpRegistry& r) {
              .inputs = {"x"},
              .attrs = a.attrs,
              .infer = activationInfer,
-             .compute = activationCompute,
+             .compute = std::bind_front(activationCompute, std::cref(a)),
              .layout = LayoutKind::kAny,
              .tests = {"float32[3,5]", "float32[9]:special"}};
     if (*a.onnx) op.onnx = {{a.onnx}};

@@ -18,7 +18,7 @@ struct BinaryEntry {
   const char* doc;
   bool compare; // gives bool
   Elements elements;
-  Expr (*expr)(const Expr&, const Expr&);
+  std::function<Expr(const Expr&, const Expr&)> expr;
   std::vector<const char*> tests;
 };
 
@@ -59,15 +59,15 @@ Expr truncModExpr(const Expr& a, const Expr& b) {
   return guarded(BinaryOp::kMod, a, b, constant(a->dtype, 0), constant(a->dtype, 0));
 }
 
-template <BinaryOp op> Expr plain(const Expr& a, const Expr& b) {
-  return binary(op, a, b);
+auto plain(BinaryOp op) {
+  return [op](const Expr& a, const Expr& b) { return binary(op, a, b); };
 }
 Expr logicalXorExpr(const Expr& a, const Expr& b) {
   return ne(castTo(DType::Int(8), a), castTo(DType::Int(8), b));
 }
 // Shifts by the width or more (negative ones count as such) give 0, or the sign for right shifts of signed
 // integers.
-template <BinaryOp op> Expr shiftExpr(const Expr& a, const Expr& b) {
+Expr shiftExpr(BinaryOp op, const Expr& a, const Expr& b) {
   if (op == BinaryOp::kShr && a->dtype.isInt()) {
     Expr last = constant(b->dtype, b->dtype.bits - 1);
     return binary(op, a, select(logicalOr(b<constant(b->dtype, 0), b> last), last, b));
@@ -88,14 +88,7 @@ const std::vector<BinaryEntry>& table() {
   return entries;
 }
 
-const BinaryEntry& entryOf(const OpCall& call) {
-  for (const BinaryEntry& e : table())
-    if (call.op.name == e.name) return e;
-  BEVEL_ASSERT(false, "a binary operator of the table");
-}
-
-Result<Type> binaryInfer(const OpCall& call, InferContext& context) {
-  const BinaryEntry& e = entryOf(call);
+Result<Type> binaryInfer(const BinaryEntry& e, const OpCall& call, InferContext& context) {
   DType t = call.dtype(0);
   bool ok = t.isFloat()     ? e.elements != kIntegers
             : t.isInteger() ? e.elements != kFloats
@@ -104,8 +97,7 @@ Result<Type> binaryInfer(const OpCall& call, InferContext& context) {
   return e.compare ? compareInfer(call, context) : broadcastInfer(call, context);
 }
 
-Result<TeTensors> binaryCompute(const OpCall& call, const TeTensors& in) {
-  const BinaryEntry& e = entryOf(call);
+Result<TeTensors> binaryCompute(const BinaryEntry& e, const OpCall& call, const TeTensors& in) {
   bool flags = in[0].dtype().isBool();
   auto f = [&](Values v) {
     return flags ? e.expr(castTo(DType::Int(8), v[0]), castTo(DType::Int(8), v[1])) : e.expr(v[0], v[1]);
@@ -120,14 +112,6 @@ Result<Type> logicInfer(const OpCall& call, InferContext& context) {
   if (!call.dtype(0).isBool()) return call.invalid("bool tensors are expected");
   return broadcastInfer(call, context);
 }
-template <int which> Result<TeTensors> logicCompute(const OpCall& call, const TeTensors& in) {
-  return TeTensors{zipTensors({in[0], in[1]}, resultShape(call), call.op.name, [](Values v) {
-    return which == 0   ? logicalAnd(v[0], v[1])
-           : which == 1 ? logicalOr(v[0], v[1])
-                        : logicalXorExpr(v[0], v[1]);
-  })};
-}
-
 } // namespace
 
 void register_binary(OpRegistry& r) {
@@ -136,14 +120,18 @@ void register_binary(OpRegistry& r) {
              .doc = fmt::format("{}, with numpy broadcasting. {}", e.doc,
                                 *e.onnx ? fmt::format("ONNX {}", e.onnx) : "ONNX, numpy"),
              .inputs = {"a", "b"},
-             .infer = binaryInfer,
-             .compute = binaryCompute,
+             .infer = std::bind_front(binaryInfer, std::cref(e)),
+             .compute = std::bind_front(binaryCompute, std::cref(e)),
              .layout = LayoutKind::kAny};
     if (*e.onnx) op.onnx = {{e.onnx, 7}};
     for (const char* t : e.tests) op.tests.push_back(t);
     r.add(std::move(op));
   }
-  auto logic = [&](const char* name, const char* onnx, ComputeFn compute) {
+  auto logic = [&](const char* name, const char* onnx, Expr (*expr)(const Expr&, const Expr&)) {
+    auto compute = [expr](const OpCall& call, const TeTensors& in) -> Result<TeTensors> {
+      return TeTensors{zipTensors({in[0], in[1]}, resultShape(call), call.op.name,
+                                  [&](Values v) { return expr(v[0], v[1]); })};
+    };
     r.add({.name = name,
            .doc = fmt::format("{} of bools, with numpy broadcasting. ONNX {}", onnx, onnx),
            .inputs = {"a", "b"},
@@ -153,9 +141,9 @@ void register_binary(OpRegistry& r) {
            .onnx = {{onnx, 7}},
            .tests = {"bool[2,3] bool[3]"}});
   };
-  logic("logical_and", "And", logicCompute<0>);
-  logic("logical_or", "Or", logicCompute<1>);
-  logic("logical_xor", "Xor", logicCompute<2>);
+  logic("logical_and", "And", logicalAnd);
+  logic("logical_or", "Or", logicalOr);
+  logic("logical_xor", "Xor", logicalXorExpr);
 }
 
 } // namespace bevel::ops

@@ -42,8 +42,8 @@ Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
 }
 
 int64_t spatialRank(const OpCall& call) {
-  return call.op.name[call.op.name.size() - 2] - '0';
-} // …conv2d, …transpose2d
+  return int64_t(call.rank(0)) - 2; // as the operator declares it
+}
 
 // Positions of the axes in the data.
 struct Axes {

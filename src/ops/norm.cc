@@ -26,11 +26,10 @@ Array<Expr> inserted(const Array<Expr>& some, size_t axis, Expr e) {
   return out;
 }
 
-Result<TeTensors> softmaxCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> softmaxCompute(bool logarithm, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   size_t a = size_t(axis);
   const te::Tensor& x = in[0];
-  bool logarithm = call.op.name == "nn.log_softmax";
   DType t = computeType(x.dtype());
   Array<Expr> outer = without(x.shape(), a);
   te::Tensor top = te::compute(outer, "softmax_max", [&](const Array<Var>& i) {
@@ -101,12 +100,11 @@ te::Tensor meanOver(const te::Tensor& x, size_t axis, const std::string& name,
   return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), n); });
 }
 
-Result<TeTensors> layerNormCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> layerNormCompute(bool centred, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   size_t a = size_t(axis);
   const te::Tensor& x = in[0];
   DType t = computeType(x.dtype());
-  bool centred = call.op.name == "nn.layer_norm";
   te::Tensor mean;
   if (centred) mean = meanOver(x, a, "mean", [](Expr e, const Array<Expr>&) { return e; });
   te::Tensor variance = meanOver(x, a, "variance", [&](Expr e, const Array<Expr>& o) {
@@ -251,18 +249,18 @@ Result<TeTensors> lrnCompute(const OpCall& call, const TeTensors& in) {
 } // namespace
 
 void register_norm(OpRegistry& r) {
-  for (const char* name : {"nn.softmax", "nn.log_softmax"})
-    r.add({.name = name,
+  for (bool logarithm : {false, true})
+    r.add({.name = logarithm ? "nn.log_softmax" : "nn.softmax",
            .doc = "Softmax (or its logarithm) along an axis, the maximum subtracted first. ONNX Softmax-13, "
                   "LogSoftmax-13.",
            .inputs = {OpInput("x").of(Elements::kFloats)},
            .attrs = {intAttr("axis", -1)},
            .infer = softmaxInfer,
-           .compute = softmaxCompute,
+           .compute = std::bind_front(softmaxCompute, logarithm),
            .layout = LayoutKind::kChannelwise,
            .tests = {"float32[3,7]", "float32[2,3,4] axis=1", "float32[0,3]"}});
-  for (const char* name : {"nn.layer_norm", "nn.rms_norm"})
-    r.add({.name = name,
+  for (bool centred : {true, false})
+    r.add({.name = centred ? "nn.layer_norm" : "nn.rms_norm",
            .doc = "Normalises the axes from `axis` on: by mean and variance, or by the mean square alone. "
                   "ONNX LayerNormalization-17, RMSNormalization-23.",
            .inputs = {OpInput("x").of(Elements::kFloats).rank(1, 64),
@@ -270,7 +268,7 @@ void register_norm(OpRegistry& r) {
                       OpInput("bias", InputKind::kOptional).of(Elements::kFloats)},
            .attrs = {intAttr("axis", -1), floatAttr("epsilon", 1e-5)},
            .infer = layerNormInfer,
-           .compute = layerNormCompute,
+           .compute = std::bind_front(layerNormCompute, centred),
            .tests = {"float32[3,8] float32[8] float32[8]", "float32[2,3,4] float32[3,4] axis=1",
                      "float16[2,16] float16[16] float16[16]"}});
   r.add({.name = "nn.batch_norm",

@@ -70,15 +70,14 @@ Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& 
   return shape;
 }
 
-Result<Type> poolInfer(const OpCall& call, InferContext& context) {
+Result<Type> poolInfer(bool indices, const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, windowOf(call));
-  if (call.op.name == "nn.avg_pool") BEVEL_CHECK(requireFloat(call));
   BEVEL_TRY(Array<Expr> shape, pooledShape(call, context.analyzer, w));
   for (size_t d = 0; d < w.rank(); ++d)
     BEVEL_CHECK(context.require(shape[w.spatial + d] > intImm(0), call,
                                 "the window is larger than the padded input"));
   Type value = tensorOf(call.dtype(0), shape);
-  if (call.op.name != "nn.max_pool_with_indices") return value;
+  if (!indices) return value;
   return Type(make<const TupleTypeNode>(Array<Type>{value, tensorOf(kInt64, shape)}));
 }
 
@@ -199,7 +198,7 @@ void register_pool(OpRegistry& r) {
          .doc = "Largest element of each window. ONNX MaxPool.",
          .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64)},
          .attrs = attrs,
-         .infer = poolInfer,
+         .infer = std::bind_front(poolInfer, false),
          .compute = maxPoolCompute,
          .layout = LayoutKind::kContraction,
          .tests = {"float32[1,2,7,8] kernel=[3,2] strides=[2,2] padding=[1,0,1,1]",
@@ -211,7 +210,7 @@ void register_pool(OpRegistry& r) {
          .doc = "Mean of each window. ONNX AveragePool.",
          .inputs = {OpInput("x").of(Elements::kFloats).rank(3, 64)},
          .attrs = average,
-         .infer = poolInfer,
+         .infer = std::bind_front(poolInfer, false),
          .compute = avgPoolCompute,
          .layout = LayoutKind::kContraction,
          .tests = {"float32[1,1,17,17] kernel=[2,2] strides=[2,2] padding=[1,1,1,1] ceil_mode=1",
@@ -224,7 +223,7 @@ void register_pool(OpRegistry& r) {
          .doc = "Largest element of each window and its flat index in the input. ONNX MaxPool with Indices.",
          .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64)},
          .attrs = indexed,
-         .infer = poolInfer,
+         .infer = std::bind_front(poolInfer, true),
          .compute = maxIndicesCompute,
          .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]"}});
 }

@@ -13,14 +13,18 @@ namespace bevel::ops {
 
 namespace {
 
-int64_t gatesOf(const OpCall& call) {
-  return call.op.name == "nn.lstm" ? 4 : call.op.name == "nn.gru" ? 3 : 1;
-}
+// One kind of layer: gates, states (the first is the output), and vectors [n * H] behind the initial states.
+struct Layer {
+  int64_t gates, states;
+  int64_t vector = 0; // n; 0: there is none
+  const char* misfit = "";
+};
+// Sequence lengths are the last input.
 size_t lengthsInput(const OpCall& call) {
-  return call.op.name == "nn.lstm" ? 5 : call.op.name == "nn.gru" ? 4 : 3;
+  return call.op.inputs.size() - 1;
 }
 
-Result<Type> recurrentInfer(const OpCall& call, InferContext& context) {
+Result<Type> recurrentInfer(const Layer& layer, const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireFloat(call));
   size_t n = lengthsInput(call);
   for (size_t i = 1; i < n; ++i)
@@ -29,19 +33,19 @@ Result<Type> recurrentInfer(const OpCall& call, InferContext& context) {
   auto vector = [&](size_t i, const Expr& length, const char* what) -> Status {
     return call.has(i) ? context.require(eq(call.shape(i)[0], length), call, what) : Status();
   };
-  BEVEL_CHECK(context.require(eq(call.shape(0)[2], h * gatesOf(call)), call,
+  BEVEL_CHECK(context.require(eq(call.shape(0)[2], h * layer.gates), call,
                               "the projections do not fit the hidden size"));
-  BEVEL_CHECK(context.require(eq(call.shape(1)[0], h * gatesOf(call)), call,
+  BEVEL_CHECK(context.require(eq(call.shape(1)[0], h * layer.gates), call,
                               "the recurrent weights do not fit the hidden size"));
-  for (size_t i = 2; i < (call.op.name == "nn.lstm" ? 4 : 3); ++i)
+  size_t behind = 2 + size_t(layer.states);
+  for (size_t i = 2; i < behind; ++i)
     BEVEL_CHECK(context.require(logicalAnd(eq(call.shape(i)[0], b), eq(call.shape(i)[1], h)), call,
                                 "the initial state does not fit"));
-  if (call.op.name == "nn.lstm") BEVEL_CHECK(vector(4, h * 3, "the peepholes do not fit the hidden size"));
-  if (call.op.name == "nn.gru") BEVEL_CHECK(vector(3, h, "the recurrent bias does not fit the hidden size"));
+  if (layer.vector) BEVEL_CHECK(vector(behind, h * layer.vector, layer.misfit));
   BEVEL_CHECK(vector(n, b, "there is not one length for each sequence"));
   Type state = tensorOf(call.dtype(0), {b, h});
-  Array<Type> results = {tensorOf(call.dtype(0), {call.shape(0)[0], b, h}), state};
-  if (call.op.name == "nn.lstm") results.push_back(state);
+  Array<Type> results = {tensorOf(call.dtype(0), {call.shape(0)[0], b, h})};
+  for (int64_t i = 0; i < layer.states; ++i) results.push_back(state);
   return Type(make<const TupleTypeNode>(results));
 }
 
@@ -229,7 +233,7 @@ void register_recurrent(OpRegistry& r) {
          .doc = "Long short-term memory, one direction, input projections given. ONNX LSTM.",
          .inputs = {xp, r2, h0, c0, vector("peepholes"), lengths},
          .attrs = lstm,
-         .infer = recurrentInfer,
+         .infer = std::bind_front(recurrentInfer, Layer{4, 2, 3, "the peepholes do not fit the hidden size"}),
          .compute = lstmCompute,
          .tests = {"float32[4,2,12] float32[12,3] float32[2,3] float32[2,3]",
                    "float32[4,2,12] float32[12,3] float32[2,3] float32[2,3] reverse=1",
@@ -238,7 +242,7 @@ void register_recurrent(OpRegistry& r) {
          .doc = "Gated recurrent unit, one direction, input projections given. ONNX GRU.",
          .inputs = {xp, r2, h0, vector("recurrent_bias"), lengths},
          .attrs = gru,
-         .infer = recurrentInfer,
+         .infer = std::bind_front(recurrentInfer, Layer{3, 1, 1, "the recurrent bias does not fit the hidden size"}),
          .compute = gruCompute,
          .tests = {"float32[4,2,9] float32[9,3] float32[2,3]",
                    "float32[4,2,9] float32[9,3] float32[2,3] float32[3] linear_before_reset=1"}});
@@ -246,7 +250,7 @@ void register_recurrent(OpRegistry& r) {
          .doc = "Simple recurrence, one direction, input projections given. ONNX RNN.",
          .inputs = {xp, r2, h0, lengths},
          .attrs = attrs("Tanh"),
-         .infer = recurrentInfer,
+         .infer = std::bind_front(recurrentInfer, Layer{1, 1}),
          .compute = rnnCompute,
          .tests = {"float32[4,2,3] float32[3,3] float32[2,3]"}});
 }

@@ -10,18 +10,6 @@ namespace {
 
 enum class Kind { kSum, kProd, kMax, kMin, kMean, kAll, kAny };
 
-Kind kindOf(const OpCall& call) {
-  std::string_view n = call.op.name;
-  if (n.ends_with("_at")) n.remove_suffix(3);
-  return n == "sum"    ? Kind::kSum
-         : n == "prod" ? Kind::kProd
-         : n == "max"  ? Kind::kMax
-         : n == "min"  ? Kind::kMin
-         : n == "mean" ? Kind::kMean
-         : n == "all"  ? Kind::kAll
-                       : Kind::kAny;
-}
-
 Result<Ints> reducedAxes(const OpCall& call) {
   if (call.hasAttr("axis")) return normalizeAxes(call, call.ints("axis"), call.rank(0));
   Ints axes;
@@ -40,17 +28,16 @@ Array<Expr> reducedShape(const Array<Expr>& shape, const Ints& axes, bool keep) 
   return out;
 }
 
-Status checkKind(const OpCall& call) {
-  Kind k = kindOf(call);
+Status checkKind(Kind k, const OpCall& call) {
   DType t = call.dtype(0);
   bool logic = k == Kind::kAll || k == Kind::kAny, order = k == Kind::kMax || k == Kind::kMin;
   if (t.isBool() ? logic || order : !logic) return {};
   return call.unsupported("is not defined on " + t.str());
 }
 
-Result<Type> reduceInfer(const OpCall& call, InferContext&) {
+Result<Type> reduceInfer(Kind k, const OpCall& call, InferContext&) {
   BEVEL_TRY(Ints axes, reducedAxes(call));
-  BEVEL_CHECK(checkKind(call));
+  BEVEL_CHECK(checkKind(k, call));
   return tensorOf(call.dtype(0), reducedShape(call.shape(0), axes, call.i("keepdims") != 0));
 }
 
@@ -89,17 +76,16 @@ Expr reduction(Kind k, const Expr& x, const Array<IterVar>& axes) {
 }
 
 // The mean divides the sum of `n` elements; what accumulated in a wider type is rounded.
-TeTensors finished(const OpCall& call, const te::Tensor& total, const Expr& n) {
-  bool mean = kindOf(call) == Kind::kMean;
+TeTensors finished(Kind k, const OpCall& call, const te::Tensor& total, const Expr& n) {
+  bool mean = k == Kind::kMean;
   if (!mean && total.dtype() == call.dtype(0)) return {total};
   return {mapTensor(
       total, call.op.name + "_of", [&](Expr e) { return mean ? fdiv(e, castTo(e->dtype, n)) : e; },
       call.dtype(0))};
 }
 
-Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> reduceCompute(Kind k, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Ints axes, reducedAxes(call));
-  Kind k = kindOf(call);
   const te::Tensor& x = in[0];
   bool keep = call.i("keepdims") != 0;
   Array<Expr> shape = reducedShape(x.shape(), axes, keep);
@@ -112,14 +98,14 @@ Result<TeTensors> reduceCompute(const OpCall& call, const TeTensors& in) {
   });
   Expr n = intImm(1);
   for (int64_t a : axes) n = n * x.shape()[size_t(a)];
-  return finished(call, total, n);
+  return finished(k, call, total, n);
 }
 
 // ---- axes that only the run knows: sum_at and the like
 
 // Of each axis, `kept` indices of the result with `reduced` elements each; one of the two is 1.
-Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(checkKind(call));
+Result<Type> reduceAtInfer(Kind k, const OpCall& call, InferContext& context) {
+  BEVEL_CHECK(checkKind(k, call));
   const Array<Expr>&x = call.shape(0), &kept = call.values(1), &reduced = call.values(2);
   if (kept.size() != x.size() || reduced.size() != x.size())
     return call.invalid("as many extents as dimensions are expected");
@@ -131,10 +117,9 @@ Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
   return tensorOf(call.dtype(0), kept);
 }
 
-Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> reduceAtCompute(Kind k, const OpCall& call, const TeTensors& in) {
   const te::Tensor& x = in[0];
   const Array<Expr>& reduced = call.values(2);
-  Kind k = kindOf(call);
   DType acc = computeType(x.dtype());
   te::Tensor total = te::compute(call.values(1), call.op.name, [&](const Array<Var>& i) {
     Array<IterVar> reduce;
@@ -147,7 +132,7 @@ Result<TeTensors> reduceAtCompute(const OpCall& call, const TeTensors& in) {
   });
   Expr n = intImm(1);
   for (const Expr& extent : reduced) n = n * extent;
-  return finished(call, total, n);
+  return finished(k, call, total, n);
 }
 
 // ---- argmax, argmin
@@ -176,10 +161,9 @@ Combiner argCombiner(DType t, bool largest, bool last) {
                                   Array<Expr>{identityIndex, largest ? te::lowest(t) : te::highest(t)});
 }
 
-Result<TeTensors> argCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> argCompute(bool largest, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0,
-       largest = call.op.name == "argmax";
+  bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0;
   const te::Tensor& x = in[0];
   DType t = x.dtype().isBool() ? DType::UInt(8) : computeType(x.dtype());
   Combiner c = argCombiner(t, largest, last);
@@ -200,10 +184,9 @@ Result<Type> cumInfer(const OpCall& call, InferContext&) {
 }
 
 // One hand-written loop along the axis.
-Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
+Result<TeTensors> cumCompute(bool product, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0,
-       product = call.op.name == "cumprod";
+  bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0;
   const te::Tensor& x = in[0];
   size_t a = size_t(axis);
   DType acc = computeType(x.dtype());
@@ -232,63 +215,70 @@ Result<TeTensors> cumCompute(const OpCall& call, const TeTensors& in) {
 
 void register_reduce(OpRegistry& r) {
   struct Row {
-    const char *name, *doc;
+    Kind kind;
+    std::string name;
+    const char* doc;
     std::vector<std::string> tests;
   };
   const std::vector<Row> rows = {
-      {"sum",
+      {Kind::kSum,
+       "sum",
        "Sum. ONNX ReduceSum",
        {"float32[2,3,4]", "float32[2,3,4] axis=[1,-1] keepdims=1", "float32[2,0,4] axis=[1]", "int32[5]:int9",
         "float32[] keepdims=1", "float32[2,3] axis=[]"}},
-      {"prod", "Product. ONNX ReduceProd", {"float32[2,3] axis=[0]", "int64[0]:int9"}},
-      {"max",
+      {Kind::kProd, "prod", "Product. ONNX ReduceProd", {"float32[2,3] axis=[0]", "int64[0]:int9"}},
+      {Kind::kMax,
+       "max",
        "Largest; NaN wins. ONNX ReduceMax",
        {"float32[2,3,4] axis=[2]", "float32[9]:special", "uint8[5]:int9", "float32[0]", "bool[4]",
         "bool[2,0] axis=[1]"}},
-      {"min", "Smallest; NaN wins. ONNX ReduceMin", {"float32[2,3,4] axis=[2]", "int8[7]:int9"}},
-      {"mean",
+      {Kind::kMin, "min", "Smallest; NaN wins. ONNX ReduceMin", {"float32[2,3,4] axis=[2]", "int8[7]:int9"}},
+      {Kind::kMean,
+       "mean",
        "Arithmetic mean. ONNX ReduceMean",
        {"float32[2,3,4] axis=[1] keepdims=1", "float16[2,64] axis=[1]"}},
-      {"all", "Whether all hold.", {"bool[2,3] axis=[1]"}},
-      {"any", "Whether any holds.", {"bool[2,3] axis=[1]"}}};
-  for (const Row& row : rows)
+      {Kind::kAll, "all", "Whether all hold.", {"bool[2,3] axis=[1]"}},
+      {Kind::kAny, "any", "Whether any holds.", {"bool[2,3] axis=[1]"}}};
+  for (const Row& row : rows) {
+    Kind k = row.kind;
     r.add({.name = row.name,
            .doc = fmt::format("{}, over the axes named (all by default).", row.doc),
            .inputs = {"x"},
            .attrs = {intsAttr("axis"), intAttr("keepdims", 0)},
-           .infer = reduceInfer,
-           .compute = reduceCompute,
+           .infer = std::bind_front(reduceInfer, k),
+           .compute = std::bind_front(reduceCompute, k),
            .tests = row.tests});
-  for (const char* name : {"sum_at", "prod_at", "max_at", "min_at", "mean_at"})
-    r.add(
-        {.name = name,
-         .doc =
-             "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
-             "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
-         .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
-         .infer = reduceAtInfer,
-         .compute = reduceAtCompute,
-         .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
-                   "int32[2,3] shape(2,3) shape(1,1)"}});
-  for (const char* name : {"argmax", "argmin"})
-    r.add({.name = name,
-           .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}",
-                              name[3] == 'm' && name[4] == 'a' ? "largest" : "smallest",
-                              name[4] == 'a' ? "ArgMax" : "ArgMin"),
+    if (k > Kind::kMean) continue;
+    r.add({.name = row.name + "_at",
+           .doc =
+               "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
+               "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
+           .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
+           .infer = std::bind_front(reduceAtInfer, k),
+           .compute = std::bind_front(reduceAtCompute, k),
+           .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
+                     "int32[2,3] shape(2,3) shape(1,1)"}});
+  }
+  for (bool largest : {true, false}) {
+    const char* onnx = largest ? "ArgMax" : "ArgMin";
+    r.add({.name = largest ? "argmax" : "argmin",
+           .doc = fmt::format("Index of the {} element; NaN wins. ONNX {}", largest ? "largest" : "smallest",
+                              onnx),
            .inputs = {"x"},
            .attrs = {intAttr("axis", 0), intAttr("keepdims", 1), intAttr("select_last_index", 0)},
            .infer = argInfer,
-           .compute = argCompute,
-           .onnx = {{name[4] == 'a' ? "ArgMax" : "ArgMin"}},
+           .compute = std::bind_front(argCompute, largest),
+           .onnx = {{onnx}},
            .tests = {"float32[3,5] axis=1", "float32[9]:special keepdims=0",
                      "int32[7]:idx5 select_last_index=1"}});
-  for (const char* name : {"cumsum", "cumprod"})
-    r.add({.name = name,
+  }
+  for (bool product : {false, true})
+    r.add({.name = product ? "cumprod" : "cumsum",
            .doc = "Running sum or product along an axis. ONNX CumSum.",
            .inputs = {OpInput("x").of(Elements::kNumbers)},
            .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)},
            .infer = cumInfer,
-           .compute = cumCompute,
+           .compute = std::bind_front(cumCompute, product),
            .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
 }
 
