@@ -72,11 +72,15 @@ Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const 
 // A text module with all types, verified.
 Result<Module> readText(const std::string& path) {
   ParseOptions options;
-  options.attributeAt = [](std::string_view name, size_t i) -> std::string {
+  options.signatureOf = [](std::string_view name) -> std::optional<OpSignature> {
     const Op* op = findOp(name);
-    if (!op || i < op->inputs.size() || i - op->inputs.size() >= op->attrs.size()) return "";
-    bool variadic = !op->inputs.empty() && op->inputs.back().kind == InputKind::kVariadic;
-    return variadic ? "" : op->attrs[i - op->inputs.size()].name;
+    if (!op) return std::nullopt;
+    OpSignature s;
+    for (const OpInput& input : op->inputs) s.inputs.push_back(input.name);
+    for (const OpAttr& a : op->attrs)
+      s.attrs.push_back({a.name, a.kind == AttrKind::kInts || a.kind == AttrKind::kFloats});
+    s.variadic = !op->inputs.empty() && op->inputs.back().kind == InputKind::kVariadic;
+    return s;
   };
   BEVEL_TRY(Module module, readModule(path, std::move(options)));
   auto typed = inferTypes(module);

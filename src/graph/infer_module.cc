@@ -9,6 +9,7 @@
 
 #include "arith/analyzer.h"
 #include "graph/infer.h"
+#include "graph/op.h"
 #include "graph/shape_util.h"
 #include "graph/visitor.h"
 #include "ir/printer.h"
@@ -198,6 +199,34 @@ private:
     return e.is<GraphCallNode>() ? call(cast<GraphCallNode>(e), cast<GraphCallNode>(out)) : out;
   }
 
+  // The arguments of a call; a number in place of a tensor is a constant of the dtype that like inputs have.
+  static Array<GraphExpr> withConstants(const GraphCallNode& c) {
+    Array<GraphExpr> args = c.args;
+    const Op* op = c.op.is<OpRefNode>() ? findOp(c.opName()) : nullptr;
+    auto input = [&](size_t i) { return op->inputs[std::min(i, op->inputs.size() - 1)]; };
+    for (size_t i = 0; op && !op->inputs.empty() && i < args.size(); ++i) {
+      const auto* number = args[i].as<PrimValueNode>();
+      bool tensor = input(i).kind <= InputKind::kVariadic;
+      if (!number || !tensor || !(number->value.is<IntImmNode>() || number->value.is<FloatImmNode>())) continue;
+      for (size_t k = 0; k < args.size(); ++k) {
+        const auto* t = args[k]->type.as<TensorTypeNode>();
+        if (!t || input(k).elements != input(i).elements || !(t->dtype.isFloat() || t->dtype.isInteger())) continue;
+        auto value = TensorObject::zeros(t->dtype, {});
+        const auto* real = number->value.as<FloatImmNode>();
+        bool fits = t->dtype.isFloat() || (!real && asConst(number->value) >= minValue(t->dtype) &&
+                                           asConst(number->value) <= maxValue(t->dtype));
+        if (!fits) break;
+        if (t->dtype.isFloat())
+          value->setDouble(0, real ? real->value : double(*asConst(number->value)));
+        else
+          value->setInt(0, *asConst(number->value));
+        args.set(i, make<const ConstantNode>(Tensor(value)));
+        break;
+      }
+    }
+    return args;
+  }
+
   // The call c with its operands renamed.
   Result<GraphExpr> call(const GraphCall& c, const GraphCall& renamed) {
     BEVEL_CHECK(all_.needs(renamed->op, c));
@@ -206,9 +235,10 @@ private:
     const auto* tensors =
         c->args.size() > 1 && !c->typeArgs.empty() ? renamed->args[1].as<TupleNode>() : nullptr;
     bool spread = tensors && tensors->items.size() == 1 && tensors->items[0]->type.is<TupleTypeNode>();
-    if (renamed == c && !spread) return GraphExpr(c);
+    Array<GraphExpr> args = withConstants(*renamed);
+    if (renamed == c && !spread && args == c->args) return GraphExpr(c);
     auto copy = mutableCopy(renamed);
-    copy->type = c->type;
+    copy->type = c->type, copy->args = std::move(args);
     if (spread) copy->args.set(1, tensors->items[0]);
     return GraphExpr(copy);
   }

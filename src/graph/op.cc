@@ -162,6 +162,9 @@ Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg
   case InputKind::kTensor:
   case InputKind::kVariadic:
     return checkTensor(op, input, type, placeholders);
+  case InputKind::kOptionalShape:
+    if (isAbsent(arg)) return type;
+    [[fallthrough]];
   case InputKind::kShape: {
     const auto* s = type.as<ShapeTypeNode>();
     if (!arg.is<ShapeExprNode>() && !(s && s->known))
@@ -217,7 +220,7 @@ Status checkAttrs(const Op& op, const Dict& attrs) {
 size_t minimumInputs(const Op& op) {
   size_t n = 0;
   for (size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.inputs[i].kind != InputKind::kOptional) n = i + 1;
+    if (op.inputs[i].kind != InputKind::kOptional && op.inputs[i].kind != InputKind::kOptionalShape) n = i + 1;
   return n;
 }
 

@@ -48,6 +48,7 @@ enum class InputKind : uint8_t {
   kOptional, // a tensor or the empty tuple
   kVariadic, // the last input: any number of tensors, at least one
   kShape,    // a ShapeExpr, or a value of ShapeType with known values
+  kOptionalShape, // the same, or the empty tuple
   kAny,
 };
 /// Element types that a tensor input takes.

@@ -41,7 +41,16 @@ std::string_view functionOf(BinaryOp op) {
   return "";
 }
 
-std::string_view adviceFor(std::string_view word) {
+bool isScriptMark(std::string_view name) {
+#define SCRIPT_MARK(call)                                                                                    \
+  if (name == call) return true;
+#include "ir/notation.def"
+  return false;
+}
+
+std::string_view adviceFor(std::string_view word, bool script) {
+#define SCRIPT_HABIT(habit, advice)                                                                          \
+  if (script && word == habit) return advice;
 #define HABIT(habit, advice)                                                                                 \
   if (word == habit) return advice;
 #include "ir/notation.def"

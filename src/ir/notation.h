@@ -37,7 +37,10 @@ const Operator* operatorOf(std::string_view text);
 const Operator* operatorOf(BinaryOp op);
 /// The function that `op` is written as: "T.max".
 std::string_view functionOf(BinaryOp op);
-/// What to write in place of a word of Python that is not part of the notation; "" for other words.
-std::string_view adviceFor(std::string_view word);
+/// What to write in place of a word of Python that is not part of the notation, or of schedule scripts; "" for other
+/// words.
+std::string_view adviceFor(std::string_view word, bool script);
+/// Whether a call of a schedule script changes nothing.
+bool isScriptMark(std::string_view name);
 
 } // namespace bevel::detail

@@ -213,7 +213,8 @@ Value Parser::nameValue(const Token& t) {
     return Value::of(v);
   }
   if (options_.bareForms && at("(")) return Value::path("T." + name);
-  if (std::string_view advice = adviceFor(name); !advice.empty()) return failedHabit(t, std::string(advice));
+  if (std::string_view advice = adviceFor(name, script_); !advice.empty())
+    return failedHabit(t, std::string(advice));
   std::vector<std::string> candidates = functionNames_;
   for (const auto& scope : scopes_)
     for (const auto& entry : scope) candidates.push_back(entry.first);
@@ -232,7 +233,8 @@ Value Parser::failedHabit(const Token& word, std::string advice) {
     name += "." + function;
     if (known) advice = "use " + form;
   }
-  return failed(word, "'" + name + "' is not part of the notation", std::move(advice));
+  return failed(word, "'" + name + "' is not part of " + (script_ ? "schedule scripts" : "the notation"),
+                std::move(advice));
 }
 
 /// N = 16 outside functions: another name for a number, a string or a list.

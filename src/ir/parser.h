@@ -9,12 +9,24 @@
 #include "ir/graph.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace bevel {
+
+/// The arguments of an operator in order: values, then attributes.
+struct OpSignature {
+  struct Attr {
+    std::string name;
+    bool list; // of numbers: one number is a list of one
+  };
+  std::vector<std::string> inputs;
+  std::vector<Attr> attrs;
+  bool variadic = false; // the last input is any number of values, or a tuple of them
+};
 
 struct ParseOptions {
   std::string file;  // for errors and origins
@@ -24,9 +36,9 @@ struct ParseOptions {
   std::vector<std::pair<std::string, NodeRef>> captures;
   /// What `metadata["relax.expr.Constant"][i]` refers to (ir/constants.h reads them from a file).
   std::vector<Constant> constants;
-  /// The attribute that the i-th positional argument of an operator is (counted over all arguments), or ""
-  /// when it is a value. Without it only keyword attributes are read.
-  std::function<std::string(std::string_view op, size_t i)> attributeAt;
+  /// What the arguments of an operator are; nothing for operators that are not known. Without it positional
+  /// arguments are values and keywords attributes.
+  std::function<std::optional<OpSignature>(std::string_view op)> signatureOf;
   /// Functions of T need no prefix: min(x, 1) is T.min(x, 1).
   bool bareForms = false;
   /// Keeps where each statement and binding came from as its origin.

@@ -1,6 +1,7 @@
 // The grammar of expressions.
 #include "ir/parser_impl.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -45,9 +46,9 @@ Value Parser::expr(int least) {
     if (!row->op) return failed(op, "operator '" + std::string(op.text) + "' has no meaning here");
     left = applyBinary(*row->op, left, expr(row->precedence + 1), op);
   }
-  if (least == kPrecLowest && left.ok() && at("if") && !atKind(TokenKind::kNewline))
+  if (least == kPrecLowest && left.ok() && at("if"))
     return failed(peek(), "conditional expressions are not part of the notation",
-                  "use T.if_then_else(condition, a, b) or T.Select");
+                  script_ ? "write the value" : "use T.if_then_else(condition, a, b) or T.Select");
   return left;
 }
 
@@ -124,7 +125,13 @@ Value Parser::bracketed(std::string_view close, Value::Tag tag) {
       if (!trailing) break;
       continue;
     }
+    size_t begin = pos_;
     Value item = expr();
+    if (auto loop = item.ok() ? std::nullopt : findInside(tokens_, begin, "for", false)) {
+      errors_.pop_back(); // the items of a comprehension: names that its loop binds
+      pos_ = *loop;
+      break;
+    }
     if (!item.ok()) return item;
     v.items.push_back(std::move(item));
     trailing = accept(",");
@@ -338,6 +345,7 @@ Value Parser::subscript(Value base, const Token& where) {
       return Value::of(options_.constants[i]);
     }
   }
+  if (items[0].tag == Value::kSlice && base.isSequence()) return sliceOf(base, items[0], where);
   if (items[0].tag == Value::kInt && base.isSequence()) {
     int64_t i = items[0].number, n = int64_t(base.items.size());
     if (i < 0) i += n;
@@ -357,6 +365,22 @@ Value Parser::subscript(Value base, const Token& where) {
                      base.depth + 1);
   }
   return failed(where, describe(base) + " cannot be indexed");
+}
+
+/// A part of a list: loops[-2:].
+Value Parser::sliceOf(const Value& base, const Value& slice, const Token& where) {
+  int64_t n = int64_t(base.items.size()), bounds[2] = {0, n};
+  for (size_t k = 0; k < 2; ++k) {
+    const Value& bound = slice.items[k];
+    if (bound.tag != Value::kNone && bound.tag != Value::kInt)
+      return failed(where, "the bounds of a part of a list are numbers, not " + describe(bound));
+    if (bound.tag == Value::kInt)
+      bounds[k] = std::clamp(bound.number < 0 ? bound.number + n : bound.number, int64_t(0), n);
+  }
+  Value out;
+  out.tag = base.tag;
+  if (bounds[0] < bounds[1]) out.items = {base.items.begin() + bounds[0], base.items.begin() + bounds[1]};
+  return out;
 }
 
 /// Indices or slices of a buffer: a Load, or a BufferRegion when one of them is a slice.

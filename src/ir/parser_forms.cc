@@ -5,9 +5,6 @@
 
 namespace bevel::detail {
 
-namespace {
-// Whether the tokens from `i` (after an opening bracket) reach `text` at the same depth before the bracket
-// closes.
 std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text,
                                  bool last) {
   int depth = 0;
@@ -24,7 +21,6 @@ std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std
   }
   return found;
 }
-} // namespace
 
 Value Parser::letForm(const Token& where) {
   take();

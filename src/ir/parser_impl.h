@@ -17,6 +17,9 @@
 
 namespace bevel::detail {
 
+/// Where `text` stands among the tokens from `i` (behind an opening bracket) at the same depth, before the bracket
+/// closes: the first place or the last one.
+std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text, bool last);
 /// What a node stands for in an expression.
 Value capturedValue(const NodeRef& node);
 
@@ -27,6 +30,10 @@ public:
   Result<NodeRef> function();
   Result<NodeRef> expression();
   Status script(ScriptHandler handler);
+  /// A row of spellings.def.
+  struct Spelling {
+    std::string_view names, parameters, meaning;
+  };
 
 private:
   /// A form of the notation: a row of notation.def.
@@ -96,6 +103,7 @@ private:
   Value arguments(Args& args);
   Value subscript(Value base, const Token& where);
   Value subscriptItem();
+  Value sliceOf(const Value& base, const Value& slice, const Token& where);
   Value attribute(const Value& base, const Token& where);
   Value bufferAttribute(const Buffer& b, const Token& name);
   Value bufferMethod(const Buffer& b, const std::string& method, Args& args);
@@ -259,6 +267,8 @@ private:
 
   // ---- parser_relax_calls.cc and parser_types.cc: handlers of R.
   Value relaxOp(const std::string& op, Args& args);
+  bool operands(const OpSignature& signature, Args& args, std::vector<const Value*>& values,
+                std::vector<std::pair<std::string, NodeRef>>& attrs);
   GraphExpr graphArg(const Value& v, const Token& where);
   Value finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs);
   bool typeList(const Value& v, Array<Type>& out, const Token& where);
@@ -271,6 +281,14 @@ private:
   bool opAttributes(Args& args, Dict& out);
   bool constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items, size_t axis,
                   const Token& where);
+
+  // ---- parser_spelling.cc: other spellings of operators
+  bool fitsCondition(Value& v);
+  bool bindSpelling(std::string_view parameters, const Args& args);
+  std::optional<Value> spelled(const std::string& op, const Args& args);
+  /// What f reads from another text, whose faults lie at `where`.
+  Value evaluate(std::string_view text, const Token& where, FunctionRef<Value()> f);
+  bool expanding_ = false; // the text is the meaning of another spelling
 
   // ---- parser_script.cc: schedule scripts
   bool scriptLine();

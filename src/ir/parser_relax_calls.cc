@@ -2,12 +2,27 @@
 // functions.
 #include "ir/parser_impl.h"
 
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace bevel::detail {
+namespace {
+
+/// Attributes as the operator declares them: None is left out, one number may stand for a list.
+Dict asDeclared(const OpSignature& signature, const Dict& given) {
+  std::vector<std::pair<std::string, NodeRef>> out;
+  for (size_t k = 0; k < given->keys.size(); ++k) {
+    NodeRef value = given->values[k];
+    for (const OpSignature::Attr& a : signature.attrs)
+      if (a.list && a.name == given->keys[k] && (value.is<IntImmNode>() || value.is<FloatImmNode>()))
+        value = list({value});
+    if (value) out.emplace_back(given->keys[k], value);
+  }
+  return out.empty() ? Dict() : dict(std::move(out));
+}
+
+} // namespace
 
 Value Parser::floatCall(Args& args) {
   auto text = stringArg(args, "x", "");
@@ -27,27 +42,62 @@ Value Parser::moduleGlobalInfos(Args&) {
   return Value::done();
 }
 
-Value Parser::relaxOp(const std::string& op, Args& args) {
-  bool bound = args.rest > 0; // R.call_op names the operator first
-  if (!bound && !bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
-  Array<GraphExpr> values;
-  std::vector<std::pair<std::string, NodeRef>> attrs;
+/// Which arguments are values and which attributes; inputs that are left out are null.
+bool Parser::operands(const OpSignature& signature, Args& args, std::vector<const Value*>& values,
+                      std::vector<std::pair<std::string, NodeRef>>& attrs) {
+  size_t inputs = signature.inputs.size();
   for (size_t i = args.rest; i < args.pos.size(); ++i) {
-    std::string attribute = options_.attributeAt ? options_.attributeAt(op, i - args.rest) : "";
-    if (!attribute.empty()) {
-      NodeRef node = attrNode(args.pos[i], args.posAt[i]);
-      if (!node && args.pos[i].tag != Value::kNone) return Value();
-      if (node) attrs.emplace_back(attribute, node);
+    const Value& v = args.pos[i];
+    size_t place = i - args.rest;
+    bool spread = signature.variadic && place + 1 == inputs && v.isSequence();
+    if (spread) { // a tuple in place of any number of values
+      for (const Value& item : v.items) values.push_back(&item);
       continue;
     }
-    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
-    if (!e) return Value();
-    values.push_back(e);
+    bool isValue = place < inputs || (signature.variadic && values.size() == place);
+    if (isValue) {
+      values.push_back(&v);
+      continue;
+    }
+    if (place - inputs >= signature.attrs.size())
+      return report(args.posAt[i], args.name + " has no argument here");
+    NodeRef node = attrNode(v, args.posAt[i]);
+    if (!node && v.tag != Value::kNone) return false;
+    attrs.emplace_back(signature.attrs[place - inputs].name, node);
+  }
+  for (size_t k = 0; k < args.kw.size(); ++k) {
+    auto it = std::find(signature.inputs.begin(), signature.inputs.end(), args.kw[k].first);
+    if (args.takenKeywords[k] || it == signature.inputs.end()) continue;
+    size_t i = size_t(it - signature.inputs.begin());
+    if (i < values.size() && values[i])
+      return report(args.kwAt[k], args.name + ": '" + args.kw[k].first + "' is given twice");
+    if (values.size() <= i) values.resize(i + 1, nullptr);
+    values[i] = &args.kw[k].second, args.takenKeywords[k] = true;
+  }
+  return true;
+}
+
+Value Parser::relaxOp(const std::string& op, Args& args) {
+  bool exact = args.rest > 0; // R.call_op names the operator first
+  if (!exact && !bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
+  if (!exact)
+    if (auto v = spelled(op, args)) return *v;
+  auto signature = options_.signatureOf ? options_.signatureOf(op) : std::nullopt;
+  std::vector<const Value*> given;
+  std::vector<std::pair<std::string, NodeRef>> attrs;
+  if (signature && !operands(*signature, args, given, attrs)) return Value();
+  for (size_t i = args.rest; i < args.pos.size() && !signature; ++i) given.push_back(&args.pos[i]);
+  Array<GraphExpr> values;
+  for (const Value* v : given) {
+    bool absent = !v || (signature && v->tag == Value::kNone);
+    values.push_back(absent ? GraphExpr(make<const TupleNode>(Array<GraphExpr>{})) : graphArg(*v, args.at));
+    if (!values.back()) return Value();
   }
   Array<Type> types;
   Dict keywords;
   if (!outTypes(args, types) || !opAttributes(args, keywords)) return Value();
   for (auto& [key, value] : attrs) keywords = withAttr(keywords, key, value);
+  if (signature && keywords) keywords = asDeclared(*signature, keywords);
   return finishCall(make<const OpRefNode>(op), values, keywords, types);
 }
 
@@ -86,7 +136,7 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
     for (const Value& item : v.items) scalars &= item.tag == Value::kInt || item.as<ExprNode>();
     if (scalars) {
       Array<Expr> dims;
-      if (!dimensions(v, dims, where)) return nullptr;
+      if (!dimensions(v, dims, where, true)) return nullptr;
       return make<const ShapeExprNode>(dims);
     }
     Array<GraphExpr> items;

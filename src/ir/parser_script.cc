@@ -23,6 +23,11 @@ bool Parser::scriptLine() {
     while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd)) take();
     return true;
   }
+  if (atKind(TokenKind::kName) && !peek(1).is("=") && !peek(1).is(",") && !peek(1).is("."))
+    if (std::string_view advice = adviceFor(peek().text, true); !advice.empty()) {
+      Token word = take();
+      return failedHabit(word, std::string(advice)).ok();
+    }
   std::vector<std::string> names;
   size_t begin = pos_;
   bool brackets = accept("(") || accept("["), isTuple = brackets;
@@ -36,8 +41,11 @@ bool Parser::scriptLine() {
     isTuple |= accept(",");
   }
   if (brackets && !accept(")")) accept("]");
+  if (at("*")) return report(peek(), "a name takes one result", "give each result a name");
   if (names.empty() || !accept("=")) pos_ = begin, names.clear(), isTuple = false;
   Token where = peek();
+  if (names.empty() && atKind(TokenKind::kName) && peek(1).text.ends_with('=') && peek(1).text.size() > 1)
+    return report(peek(1), "names do not change", "give the new value a name of its own");
   bool isCall = atKind(TokenKind::kName) && peek(1).is(".");
   if (names.empty() && !isCall) return report(where, "expected a schedule step, got " + found(where));
   if (isCall) scriptNames_ = names;
@@ -60,6 +68,7 @@ bool Parser::bindScript(const std::vector<std::string>& names, bool isTuple, con
 }
 
 Value Parser::scriptCall(Args& args) {
+  if (isScriptMark(std::string_view(args.name).substr(4))) return Value::done();
   ScriptCall call{args.name.substr(4), {}, {}, std::move(scriptNames_), scriptList_};
   auto node = [&](const Value& v, const Token& where, NodeRef& out) {
     out = attrNode(v, where);
@@ -112,7 +121,7 @@ Value Parser::scriptLambda() {
 /// `*list` in a script: its items.
 bool Parser::unpack(std::vector<Value>& items, std::vector<Token>* places) {
   Token where = take();
-  if (!script_) return report(where, "'*' unpacking is not supported", "list the items");
+  if (!script_ && !expanding_) return report(where, "'*' unpacking is not supported", "list the items");
   Value v = expr();
   if (!v.ok()) return false;
   if (!v.isSequence()) return report(where, "only lists can be unpacked");

@@ -45,20 +45,25 @@ bool Parser::typeList(const Value& v, Array<Type>& out, const Token& where) {
 
 /// A dimension written as a string: "n", "n + 1". Unknown names of parameters are new symbolic dimensions.
 Expr Parser::parseDimension(const std::string& text, const Token& where) {
+  Value v = evaluate(text, where, [&] { return expr(); });
+  if (!v.ok()) return nullptr;
+  if (v.tag == Value::kString) return failed(where, "malformed dimension"), nullptr;
+  return dimension(v, where);
+}
+
+Value Parser::evaluate(std::string_view text, const Token& at, FunctionRef<Value()> f) {
+  Token where = at;
   auto tokens = tokenize(text);
-  if (!tokens) return failed(where, tokens.error().message), nullptr;
+  if (!tokens) return failed(where, tokens.error().message);
   for (Token& t : *tokens) t.line = where.line, t.column = where.column, t.endColumn = where.endColumn;
   std::vector<Token> saved = std::exchange(tokens_, std::move(*tokens));
   size_t savedPos = std::exchange(pos_, 0);
-  Value v = expr();
-  Expr e = v.ok() && v.tag != Value::kString ? dimension(v, where)
-           : v.ok()                          ? (failed(where, "malformed dimension"), nullptr)
-                                             : Expr();
-  if (e && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
-    failed(where, "malformed dimension"), e = nullptr;
+  Value v = f();
+  if (v.ok() && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
+    v = failed(where, "malformed dimension");
   tokens_ = std::move(saved);
   pos_ = std::min(savedPos, tokens_.size() - 1);
-  return e;
+  return v;
 }
 
 Expr Parser::dimension(const Value& v, const Token& where, bool signs) {

@@ -233,7 +233,8 @@ Value Parser::applyBinary(BinaryOp op, const Value& a, const Value& b, const Tok
   };
   if (seq_ && (isGraph(a) || isGraph(b))) { // x + y on graph values
     static constexpr const char* kNames[] = {"add", "subtract", "multiply", "divide"};
-    if (op > BinaryOp::kDiv || !isGraph(a) || !isGraph(b))
+    bool operands = (isGraph(a) || a.isNumber()) && (isGraph(b) || b.isNumber());
+    if (op > BinaryOp::kDiv || !operands)
       return failed(where, "this operator does not combine graph values",
                     "call an operator, such as R.add(x, R.const(1, \"float32\"))");
     GraphExpr x = graphArg(a, where), y = graphArg(b, where);

@@ -105,4 +105,15 @@ NodeRef ints(const Ints& v) {
   return intList(v);
 }
 
+Ints perDimension(const OpCall& call, const char* name, size_t n, int64_t otherwise) {
+  Ints v = call.ints(name);
+  return v.empty() ? Ints(n, otherwise) : v.size() == 1 ? Ints(n, v[0]) : v;
+}
+
+Ints paddingOf(const OpCall& call, size_t n) {
+  Ints pads = perDimension(call, "padding", n, 0);
+  if (pads.size() == n) pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n));
+  return pads;
+}
+
 } // namespace bevel::ops

@@ -68,5 +68,9 @@ Array<Expr> exprs(const Array<Var>& index);
 
 /// "axis" and the like.
 NodeRef ints(const Ints& v);
+/// An attribute with one value for each of n dimensions; a single one stands for all.
+Ints perDimension(const OpCall& call, const char* name, size_t n, int64_t otherwise);
+/// Attribute "padding" as n begins, then n ends; of n values they are both, a single one stands for all.
+Ints paddingOf(const OpCall& call, size_t n);
 
 } // namespace bevel::ops

@@ -17,15 +17,8 @@ struct Window {
 
 Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
   size_t n = kernel.size();
-  auto get = [&](const char* name, size_t size, int64_t otherwise) {
-    Ints v = call.ints(name);
-    return v.empty() ? Ints(size, otherwise) : v.size() == 1 && size > 1 ? Ints(size, v[0]) : v;
-  };
-  Ints pads = call.ints("padding");
-  if (pads.size() == n && n > 0)
-    pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n)); // symmetric
-  if (pads.empty()) pads.assign(2 * n, 0);
-  Window w{kernel, get("strides", n, 1), get("dilation", n, 1), {}, {}};
+  Ints pads = paddingOf(call, n);
+  Window w{kernel, perDimension(call, "strides", n, 1), perDimension(call, "dilation", n, 1), {}, {}};
   if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
     return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
   auto tooLarge = [](int64_t v) { return v > int64_t(1) << 31 || v < -(int64_t(1) << 31); };
@@ -182,8 +175,7 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
     return call.invalid("the channels do not divide into the groups");
   BEVEL_CHECK(context.require(eq(x[at.channel], intImm(*inputs)), call,
                               fmt::format("the input does not have {} channels", *inputs)));
-  Ints extra = call.ints("output_padding");
-  if (extra.empty()) extra.assign(w.rank(), 0);
+  Ints extra = perDimension(call, "output_padding", w.rank(), 0);
   if (extra.size() != w.rank()) return call.invalid("output_padding does not fit the spatial dimensions");
   Array<Expr> shape = x;
   shape.set(at.channel, intImm(outputs));

@@ -161,6 +161,55 @@ Result<TeTensors> sliceCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
+// ---- split
+
+// Where the parts begin and end.
+Result<std::vector<std::pair<Expr, Expr>>> partsOf(const OpCall& call, Analyzer& an) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  Expr size = call.shape(0)[size_t(axis)], begin = intImm(0);
+  std::vector<std::pair<Expr, Expr>> parts;
+  auto endAt = [&](const Expr& wanted) {
+    Expr end = an.simplify(max(min(wanted, size), begin));
+    parts.emplace_back(begin, end);
+    begin = end;
+  };
+  constexpr int64_t kMost = 4096;
+  int64_t sections = call.i("sections");
+  if (call.hasAttr("indices") == (sections != 0)) return call.invalid("it needs either sections or indices");
+  if (sections < 0 || sections > kMost) return call.invalid(fmt::format("{} sections", sections));
+  Expr width = sections ? floordiv(size + intImm(sections - 1), intImm(sections)) : nullptr;
+  for (int64_t k = 1; k < sections; ++k) endAt(width * k);
+  if (call.ints("indices").size() >= size_t(kMost)) return call.invalid("too many indices");
+  for (int64_t i : call.ints("indices")) endAt(i < 0 ? size + intImm(i) : intImm(i));
+  endAt(size);
+  return parts;
+}
+
+Result<Type> splitInfer(const OpCall& call, InferContext& context) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(auto parts, partsOf(call, context.analyzer));
+  Array<Type> types;
+  for (const auto& [begin, end] : parts) {
+    Array<Expr> shape = call.shape(0);
+    shape.set(size_t(axis), context.analyzer.simplify(end - begin));
+    types.push_back(tensorOf(call.dtype(0), shape));
+  }
+  return Type(make<const TupleTypeNode>(types));
+}
+
+Result<GraphExpr> splitDecompose(const OpCall& call, BlockBuilder& builder) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(auto parts, partsOf(call, builder.analyzer()));
+  Array<GraphExpr> items;
+  for (const auto& [begin, end] : parts) {
+    auto bound = [](const Expr& e) { return make<const ShapeExprNode>(Array<Expr>{e}); };
+    BEVEL_TRY(GraphExpr part, builder.emit(opCall("strided_slice", {call.args[0], bound(begin), bound(end)},
+                                                  dict({{"axes", ints({axis})}}))));
+    items.push_back(std::move(part));
+  }
+  return GraphExpr(make<const TupleNode>(items));
+}
+
 // ---- tile, flip
 
 Result<Type> tileInfer(const OpCall& call, InferContext& context) {
@@ -359,13 +408,21 @@ void register_move(OpRegistry& r) {
          .inputs = {OpInput("x").of(Elements::kAll),
                     {"begin", InputKind::kShape},
                     {"end", InputKind::kShape},
-                    {"strides", InputKind::kShape}},
+                    {"strides", InputKind::kOptionalShape}},
          .attrs = {intsAttr("axes")},
          .infer = sliceInfer,
          .compute = sliceCompute,
          .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]",
                    "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
-                   "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)"}});
+                   "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)",
+                   "float32[5] shape(1) shape(4)"}});
+  r.add({.name = "split",
+         .doc = "Parts of a tensor along an axis, as a tuple: `sections` parts, of which the last may be shorter, or parts "
+                "that begin at `indices`.",
+         .inputs = {OpInput("x").of(Elements::kAll)},
+         .attrs = {intAttr("sections", 0), intsAttr("indices"), intAttr("axis", 0)},
+         .infer = splitInfer,
+         .decompose = splitDecompose});
   r.add({.name = "tile",
          .doc = "The tensor repeated along each axis. ONNX Tile-6.",
          .inputs = {OpInput("x").of(Elements::kAll), {"repeats", InputKind::kShape}},

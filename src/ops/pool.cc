@@ -26,13 +26,9 @@ Result<Window> windowOf(const OpCall& call) {
     w.channel = n + 1, w.spatial = 1;
   else if (call.hasAttr("data_layout") && layout != "NCHW")
     return call.invalid("unknown data_layout " + layout);
-  auto get = [&](const char* name, size_t size, int64_t otherwise) {
-    Ints v = call.ints(name);
-    return v.empty() ? Ints(size, otherwise) : v;
-  };
-  w.strides = get("strides", n, 1);
-  w.dilation = get("dilation", n, 1);
-  Ints pads = get("padding", 2 * n, 0);
+  w.strides = perDimension(call, "strides", n, 1);
+  w.dilation = perDimension(call, "dilation", n, 1);
+  Ints pads = paddingOf(call, n);
   if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
     return call.invalid("strides, dilation or padding do not fit the kernel");
   constexpr int64_t kMost = int64_t(1) << 31;

@@ -79,15 +79,16 @@ TEST(ParserErrors, CapturesAndHooks) {
                       {"dtype", str("float16")},
                       {"shape", list({intImm(2), intImm(3)})},
                       {"W", make<const ConstantNode>(TensorObject::zeros(kFloat32, {40}))}};
-  options.attributeAt = [](std::string_view op, size_t i) -> std::string {
-    return op == "sum" && i == 1 ? "axis" : "";
+  options.signatureOf = [](std::string_view op) -> std::optional<OpSignature> {
+    if (op != "sum") return std::nullopt;
+    return OpSignature{{"x"}, {{"axis", true}}};
   };
   auto f =
       parseFunction("@T.prim_func\ndef f(A: T.Buffer((N, N * 2), dtype)):\n    A[N - 1, 0] = 1.5\n", options);
   ASSERT_TRUE(f.has_value()) << f.error().str();
   EXPECT_NE(print(*f).find("A: T.Buffer((16, 32), \"float16\")"), std::string::npos) << print(*f);
   auto g = parseFunction(
-      "@R.function\ndef g(x: R.Tensor(shape, \"float32\")):\n    y = R.sum(R.add(x, W), [1])\n    return y\n",
+      "@R.function\ndef g(x: R.Tensor(shape, \"float32\")):\n    y = R.sum(R.add(x, W), 1)\n    return y\n",
       options);
   ASSERT_TRUE(g.has_value()) << g.error().str();
   std::string text = print(*g);
