@@ -87,7 +87,8 @@ const Table& table() {
       const Array<NodeRef>& row = node.as<ListNode>()->items;
       bool conditional = row.size() > 3;
       Rule r{RuleDomain(row[0].as<StringImmNode>()->value[0]), cast<ExprNode>(row[1]), cast<ExprNode>(row[2]),
-             conditional ? cast<ExprNode>(row[3]) : Expr(), conditional && hasWildcard(cast<ExprNode>(row[3]))};
+             conditional ? cast<ExprNode>(row[3]) : Expr(),
+             conditional && hasWildcard(cast<ExprNode>(row[3]))};
       int bucket = bucketOf(r.pattern);
       BEVEL_ASSERT(bucket >= 0, "a rule's root must be an operation");
       built->buckets[bucket].push_back(uint16_t(built->rules.size()));
@@ -135,7 +136,8 @@ public:
     case Kind::kBinary:
       return matchBinary(*p.as<BinaryNode>(), e);
     case Kind::kUnary:
-      return e.as<UnaryNode>()->op == p.as<UnaryNode>()->op && match(p.as<UnaryNode>()->a, e.as<UnaryNode>()->a);
+      return e.as<UnaryNode>()->op == p.as<UnaryNode>()->op &&
+             match(p.as<UnaryNode>()->a, e.as<UnaryNode>()->a);
     case Kind::kSelect: {
       auto *q = p.as<SelectNode>(), *s = e.as<SelectNode>();
       return match(q->condition, s->condition) && match(q->a, s->a) && match(q->b, s->b);

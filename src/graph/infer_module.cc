@@ -207,10 +207,12 @@ private:
     for (size_t i = 0; op && !op->inputs.empty() && i < args.size(); ++i) {
       const auto* number = args[i].as<PrimValueNode>();
       bool tensor = input(i).kind <= InputKind::kVariadic;
-      if (!number || !tensor || !(number->value.is<IntImmNode>() || number->value.is<FloatImmNode>())) continue;
+      if (!number || !tensor || !(number->value.is<IntImmNode>() || number->value.is<FloatImmNode>()))
+        continue;
       for (size_t k = 0; k < args.size(); ++k) {
         const auto* t = args[k]->type.as<TensorTypeNode>();
-        if (!t || input(k).elements != input(i).elements || !(t->dtype.isFloat() || t->dtype.isInteger())) continue;
+        if (!t || input(k).elements != input(i).elements || !(t->dtype.isFloat() || t->dtype.isInteger()))
+          continue;
         auto value = TensorObject::zeros(t->dtype, {});
         const auto* real = number->value.as<FloatImmNode>();
         bool fits = t->dtype.isFloat() || (!real && asConst(number->value) >= minValue(t->dtype) &&

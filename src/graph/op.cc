@@ -220,7 +220,8 @@ Status checkAttrs(const Op& op, const Dict& attrs) {
 size_t minimumInputs(const Op& op) {
   size_t n = 0;
   for (size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.inputs[i].kind != InputKind::kOptional && op.inputs[i].kind != InputKind::kOptionalShape) n = i + 1;
+    if (op.inputs[i].kind != InputKind::kOptional && op.inputs[i].kind != InputKind::kOptionalShape)
+      n = i + 1;
   return n;
 }
 

@@ -45,9 +45,9 @@ OpAttr required(OpAttr attr);
 
 enum class InputKind : uint8_t {
   kTensor,
-  kOptional, // a tensor or the empty tuple
-  kVariadic, // the last input: any number of tensors, at least one
-  kShape,    // a ShapeExpr, or a value of ShapeType with known values
+  kOptional,      // a tensor or the empty tuple
+  kVariadic,      // the last input: any number of tensors, at least one
+  kShape,         // a ShapeExpr, or a value of ShapeType with known values
   kOptionalShape, // the same, or the empty tuple
   kAny,
 };

@@ -273,11 +273,16 @@ Result<Values> einsum(Node& n) {
 } // namespace
 
 std::vector<Conversion> reduceConversions() {
-  return {{"ReduceSum", 1, std::bind_front(plain, "sum")},  {"ReduceProd", 1, std::bind_front(plain, "prod")},
-          {"ReduceMax", 1, std::bind_front(plain, "max")},  {"ReduceMin", 1, std::bind_front(plain, "min")},
-          {"ReduceMean", 1, std::bind_front(plain, "mean")}, {"ReduceSumSquare", 1, sumSquare},
-          {"ReduceL1", 1, l1},         {"ReduceL2", 1, l2},
-          {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
+  return {{"ReduceSum", 1, std::bind_front(plain, "sum")},
+          {"ReduceProd", 1, std::bind_front(plain, "prod")},
+          {"ReduceMax", 1, std::bind_front(plain, "max")},
+          {"ReduceMin", 1, std::bind_front(plain, "min")},
+          {"ReduceMean", 1, std::bind_front(plain, "mean")},
+          {"ReduceSumSquare", 1, sumSquare},
+          {"ReduceL1", 1, l1},
+          {"ReduceL2", 1, l2},
+          {"ReduceLogSum", 1, logSum},
+          {"ReduceLogSumExp", 1, logSumExp},
           {"Einsum", 12, einsum}};
 }
 

@@ -11,7 +11,7 @@ namespace bevel::onnx {
 
 namespace {
 
-using Key = std::pair<std::string, std::string>;      // domain, operator
+using Key = std::pair<std::string, std::string>; // domain, operator
 
 struct Table {
   std::mutex mutex;
@@ -30,7 +30,8 @@ Table& table() {
     for (auto family : {shapeConversions, moveConversions, mathConversions, reduceConversions, nnConversions,
                         normConversions, recurrentConversions, resizeConversions, attentionConversions,
                         selectionConversions, randomConversions, sequenceConversions, controlConversions})
-      for (Conversion& c : family()) BEVEL_ASSERT(made->add(std::move(c)), "a conversion stands in the table twice");
+      for (Conversion& c : family())
+        BEVEL_ASSERT(made->add(std::move(c)), "a conversion stands in the table twice");
     return made;
   }();
   return *t;

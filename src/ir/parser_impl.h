@@ -7,8 +7,8 @@
 
 #include "base/near_name.h"
 #include "ir/build.h"
-#include "ir/parser.h"
 #include "ir/notation.h"
+#include "ir/parser.h"
 #include "ir/parser_value.h"
 #include "ir/script.h"
 
@@ -19,7 +19,8 @@ namespace bevel::detail {
 
 /// Where `text` stands among the tokens from `i` (behind an opening bracket) at the same depth, before the bracket
 /// closes: the first place or the last one.
-std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text, bool last);
+std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text,
+                                 bool last);
 /// What a node stands for in an expression.
 Value capturedValue(const NodeRef& node);
 

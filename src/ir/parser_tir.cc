@@ -197,7 +197,8 @@ bool Parser::tirStore(const Value& target, const Token& where) {
   if (!place.is<LoadNode>()) return report(where, "only names and elements of buffers can be assigned");
   if (!op.is("=")) {
     const Operator* row = operatorOf(op.text.substr(0, op.text.size() - 1));
-    if (!row) return report(op, "'" + std::string(op.text) + "' is not part of the notation", "write a = a op b");
+    if (!row)
+      return report(op, "'" + std::string(op.text) + "' is not part of the notation", "write a = a op b");
     value = applyBinary(*row->op, Value::of(place, target.depth), value, op);
     if (!value.ok()) return false;
   }

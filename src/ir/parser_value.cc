@@ -283,8 +283,7 @@ Value Parser::applyUnary(std::optional<UnaryOp> op, const Value& a, const Token&
     if (logical)
       return a.tag == Value::kBool ? Value::boolean(!a.number) : failed(where, "'not' takes a bool");
     if (!op) return a;
-    if (bits)
-      return a.tag == Value::kInt ? Value::integer(~a.number) : failed(where, "'~' takes an integer");
+    if (bits) return a.tag == Value::kInt ? Value::integer(~a.number) : failed(where, "'~' takes an integer");
     if (a.tag == Value::kFloat) return Value::floating(-a.real);
     bool least = a.number == INT64_MIN, big = a.text == "u"; // 2^63 wraps to the smallest integer
     if (least != big) return failed(where, "this integer does not fit int64");

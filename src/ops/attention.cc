@@ -63,11 +63,13 @@ Result<GraphExpr> attentionDecompose(const OpCall& call, BlockBuilder& builder) 
 void register_attention(OpRegistry& r) {
   auto heads = [](const char* name) { return OpInput(name).of(Elements::kFloats).rank(4); };
   r.add({.name = "nn.attention",
-         .doc = "softmax(q k' * scale + bias) v of [batch, sequence, heads, width]; scale is 1 / sqrt(width) unless given. "
+         .doc = "softmax(q k' * scale + bias) v of [batch, sequence, heads, width]; scale is 1 / sqrt(width) "
+                "unless given. "
                 "causal_mask: \"TopLeft\" or \"BottomRight\" says which corner the diagonal starts in.",
          .inputs = {heads("query"), heads("key"), heads("value"),
                     OpInput("bias", InputKind::kOptional).of(Elements::kFloats).rank(1, 4)},
-         .attrs = {{"scale", AttrKind::kFloat, nullptr, false, "1 / sqrt(width) by default"}, strAttr("causal_mask", "")},
+         .attrs = {{"scale", AttrKind::kFloat, nullptr, false, "1 / sqrt(width) by default"},
+                   strAttr("causal_mask", "")},
          .infer = attentionInfer,
          .decompose = attentionDecompose});
 }

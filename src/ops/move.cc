@@ -402,22 +402,23 @@ void register_move(OpRegistry& r) {
          .compute = concatCompute,
          .tests = {"float32[2,3] float32[2,1] axis=1", "int64[2]:int9 int64[0]:int9 int64[3]:int9",
                    "float32[2,2] axis=-1"}});
-  r.add({.name = "strided_slice",
-         .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are "
-                "clamped. ONNX Slice.",
-         .inputs = {OpInput("x").of(Elements::kAll),
-                    {"begin", InputKind::kShape},
-                    {"end", InputKind::kShape},
-                    {"strides", InputKind::kOptionalShape}},
-         .attrs = {intsAttr("axes")},
-         .infer = sliceInfer,
-         .compute = sliceCompute,
-         .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]",
-                   "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)",
-                   "float32[5] shape(4) shape(2) shape(1)", "float32[5] shape(10) shape(-100) shape(-1)",
-                   "float32[5] shape(1) shape(4)"}});
+  r.add(
+      {.name = "strided_slice",
+       .doc = "x[begin:end:strides] on the named axes; negative bounds count from the end, then all are "
+              "clamped. ONNX Slice.",
+       .inputs = {OpInput("x").of(Elements::kAll),
+                  {"begin", InputKind::kShape},
+                  {"end", InputKind::kShape},
+                  {"strides", InputKind::kOptionalShape}},
+       .attrs = {intsAttr("axes")},
+       .infer = sliceInfer,
+       .compute = sliceCompute,
+       .tests = {"float32[7,5] shape(1) shape(6) shape(2) axes=[0]",
+                 "float32[7,5] shape(-1,0) shape(-9,3) shape(-2,1)", "float32[5] shape(4) shape(2) shape(1)",
+                 "float32[5] shape(10) shape(-100) shape(-1)", "float32[5] shape(1) shape(4)"}});
   r.add({.name = "split",
-         .doc = "Parts of a tensor along an axis, as a tuple: `sections` parts, of which the last may be shorter, or parts "
+         .doc = "Parts of a tensor along an axis, as a tuple: `sections` parts, of which the last may be "
+                "shorter, or parts "
                 "that begin at `indices`.",
          .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intAttr("sections", 0), intsAttr("indices"), intAttr("axis", 0)},

@@ -242,7 +242,8 @@ void register_recurrent(OpRegistry& r) {
          .doc = "Gated recurrent unit, one direction, input projections given. ONNX GRU.",
          .inputs = {xp, r2, h0, vector("recurrent_bias"), lengths},
          .attrs = gru,
-         .infer = std::bind_front(recurrentInfer, Layer{3, 1, 1, "the recurrent bias does not fit the hidden size"}),
+         .infer = std::bind_front(recurrentInfer,
+                                  Layer{3, 1, 1, "the recurrent bias does not fit the hidden size"}),
          .compute = gruCompute,
          .tests = {"float32[4,2,9] float32[9,3] float32[2,3]",
                    "float32[4,2,9] float32[9,3] float32[2,3] float32[3] linear_before_reset=1"}});

@@ -249,15 +249,16 @@ void register_reduce(OpRegistry& r) {
            .compute = std::bind_front(reduceCompute, k),
            .tests = row.tests});
     if (k > Kind::kMean) continue;
-    r.add({.name = row.name + "_at",
-           .doc =
-               "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
-               "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
-           .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
-           .infer = std::bind_front(reduceAtInfer, k),
-           .compute = std::bind_front(reduceAtCompute, k),
-           .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
-                     "int32[2,3] shape(2,3) shape(1,1)"}});
+    r.add(
+        {.name = row.name + "_at",
+         .doc =
+             "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
+             "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
+         .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
+         .infer = std::bind_front(reduceAtInfer, k),
+         .compute = std::bind_front(reduceAtCompute, k),
+         .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
+                   "int32[2,3] shape(2,3) shape(1,1)"}});
   }
   for (bool largest : {true, false}) {
     const char* onnx = largest ? "ArgMax" : "ArgMin";

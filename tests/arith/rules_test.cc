@@ -71,7 +71,8 @@ int64_t checkRule(const Rule& r, DType t, int64_t span, int64_t lo, int64_t hi) 
           if (got == want) continue;
           std::string at;
           for (const BoxVar& b : n.box) at += b.var->name + "=" + std::to_string(env.at(b.var)) + " ";
-          ADD_FAILURE() << text(r) << "\n  " << show(pattern) << " against " << show(replacement) << " at " << at;
+          ADD_FAILURE() << text(r) << "\n  " << show(pattern) << " against " << show(replacement) << " at "
+                        << at;
           failed = true;
           return false;
         }
@@ -123,8 +124,7 @@ TEST(ArithRules, Fire) {
             if (mentions(r.condition, "x") && v.var->dtype == kInt64)
               an.bind(v.var, range(intImm(0), intImm(1)));
           for (const BoxVar& v : n.box)
-            if (mentions(r.condition, "y") && v.var->name == "y")
-              an.bind(v.var, ConstBound{1, 9});
+            if (mentions(r.condition, "y") && v.var->name == "y") an.bind(v.var, ConstBound{1, 9});
           if (pattern) fired = RuleEngine::apply(pattern, an.state()) != nullptr;
         }
     EXPECT_TRUE(fired) << text(r);

@@ -19,9 +19,9 @@ using namespace test;
 
 // Compiles a model and runs it on x.
 Result<Tensor> runModel(const OnnxGraph& g, const Tensor& x) {
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("bevel_user_operator_" + std::to_string(getpid()) + ".onnx"))
-                         .string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("bevel_user_operator_" + std::to_string(getpid()) + ".onnx"))
+          .string();
   BEVEL_CHECK(writeFile(path, std::string_view(serialize(g, 18))));
   BuildOptions options;
   options.useCache = false;
@@ -47,7 +47,8 @@ OnnxGraph chain(std::vector<OnnxNode> nodes) {
 TEST(UserOperators, CapturingClosuresAreImportedCompiledAndRun) {
   registerOps();
   Tensor x = TensorObject::of(kFloat32, {4}, std::vector<double>{-1, 0, 0.5, 2});
-  OnnxGraph user = chain({{"Scaled", {"x"}, {"a"}, {}, "user", ""}, {"ScaledTwice", {"a"}, {"y"}, {}, "user", ""}});
+  OnnxGraph user =
+      chain({{"Scaled", {"x"}, {"a"}, {}, "user", ""}, {"ScaledTwice", {"a"}, {"y"}, {}, "user", ""}});
   ASSERT_TRUE(runModel(chain({{"Relu", {"x"}, {"y"}, {}, "", ""}}), x)); // the importer's tables are made
   auto before = runModel(user, x);
   ASSERT_FALSE(before);
