@@ -35,8 +35,8 @@ using Values = std::vector<Value>;
 struct Scope {
   Scope* parent = nullptr;
   std::unordered_map<std::string, Value> values;
-  std::unordered_map<const ValueObject*, GraphExpr> materialised;
-  std::unordered_map<const ValueObject*, Array<Expr>> bound; // ints read from run-time tensors
+  std::unordered_map<Value, GraphExpr, RefHash> materialised;
+  std::unordered_map<Value, Array<Expr>, RefHash> bound; // ints read from run-time tensors
   std::vector<Expr> checked;                                 // conditions that the run has checked
 };
 

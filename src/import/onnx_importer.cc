@@ -111,7 +111,7 @@ Result<GraphExpr> Importer::materialise(const Value& v) {
   if (!v) return absent();
   if (v->expr) return v->expr;
   for (Scope* s = scope_; s; s = s->parent)
-    if (auto it = s->materialised.find(v.get()); it != s->materialised.end()) return it->second;
+    if (auto it = s->materialised.find(v); it != s->materialised.end()) return it->second;
   const auto* t = v->type.as<TensorTypeNode>();
   BEVEL_TRY(GraphExpr e, emit(opCall("shape_to_tensor", {make<const ShapeExprNode>(v->ints)})));
   if (t->dtype != kInt64) {
@@ -120,7 +120,7 @@ Result<GraphExpr> Importer::materialise(const Value& v) {
   if (t->ndim != 1) {
     BEVEL_TRY(e, emit(opCall("reshape", {e, make<const ShapeExprNode>(t->shape)})));
   }
-  scope_->materialised[v.get()] = e;
+  scope_->materialised[v] = e;
   return e;
 }
 
@@ -129,7 +129,7 @@ Result<Array<Expr>> Importer::intsOf(const Value& v) {
   if (!v) return fail(ErrorCode::kInvalid, "a required input is missing");
   if (v->known) return v->ints;
   for (Scope* s = scope_; s; s = s->parent)
-    if (auto it = s->bound.find(v.get()); it != s->bound.end()) return it->second;
+    if (auto it = s->bound.find(v); it != s->bound.end()) return it->second;
   const auto* t = v->type.as<TensorTypeNode>();
   if (!t || !(t->dtype.isInteger() || t->dtype.isBool()))
     return fail(ErrorCode::kInvalid, "an integer tensor is expected");
@@ -151,7 +151,7 @@ Result<Array<Expr>> Importer::intsOf(const Value& v) {
     BEVEL_TRY(GraphVar s, builder_.emit(opCall("tensor_to_shape", {e})));
     builder_.matchCast(s, make<const ShapeTypeNode>(values));
   }
-  scope_->bound[v.get()] = values;
+  scope_->bound[v] = values;
   return values;
 }
 

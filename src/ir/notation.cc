@@ -51,6 +51,7 @@ bool isScriptMark(std::string_view name) {
 std::string_view adviceFor(std::string_view word, bool script) {
 #define SCRIPT_HABIT(habit, advice)                                                                          \
   if (script && word == habit) return advice;
+#include "ir/notation.def"
 #define HABIT(habit, advice)                                                                                 \
   if (word == habit) return advice;
 #include "ir/notation.def"

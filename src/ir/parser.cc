@@ -209,7 +209,7 @@ Value Parser::nameValue(const Token& t) {
   if (defineSymbols_) {
     Var v = var(name, kInt64);
     scopes_[scopes_.size() - 1][name] = Value::of(v);
-    undeclared_[v.get()] = true;
+    undeclared_.insert(v);
     return Value::of(v);
   }
   if (options_.bareForms && at("(")) return Value::path("T." + name);

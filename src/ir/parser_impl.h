@@ -14,6 +14,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace bevel::detail {
 
@@ -327,17 +328,16 @@ private:
   bool inSignature_ = false;
   Array<Buffer> rootAllocs_;
   int wrappers_ = 0; // statements that hold the rest of their scope
-  std::unordered_map<const Object*, Range> loopRanges_;
-  std::unordered_map<const Object*, std::string> threads_; // tags of T.env_thread
-  std::unordered_map<const Object*, bool> axes_;           // of blocks
+  std::unordered_map<Var, Range, RefHash> loopRanges_;
+  std::unordered_map<Var, std::string, RefHash> threads_; // tags of T.env_thread
+  std::unordered_set<Var, RefHash> axes_;                // of blocks
   std::unordered_map<std::string, bool> blockNames_;
   Frame* frame_ = nullptr;
   SeqState* seq_ = nullptr;
   std::vector<std::string> targets_; // names on the left of the assignment under way
   size_t nextTarget_ = 0;
   bool defineSymbols_ = false; // an unknown name in a dimension is a new symbolic dimension
-  std::unordered_map<const Object*, bool>
-      undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
+  std::unordered_set<Var, RefHash> undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
 };
 
 } // namespace bevel::detail

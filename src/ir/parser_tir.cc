@@ -311,7 +311,7 @@ bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loop
     Var v = var(std::string(targets[i].text), r->extent->dtype);
     auto loop = make<ForNode>(v, r->min, r->extent, *kind, Stmt(), annotations, thread);
     loops.push_back(placed(loop, targets[i]));
-    loopRanges_[v.get()] = r;
+    loopRanges_[v] = r;
   }
   return true;
 }
@@ -565,7 +565,7 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   Token where = previous();
   inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
   rootAllocs_ = {}, wrappers_ = 0;
-  loopRanges_.clear(), threads_.clear(), axes_.clear(), targets_.clear(), blockNames_.clear();
+  loopRanges_.clear(), threads_.clear(), axes_.clear(), undeclared_.clear(), targets_.clear(), blockNames_.clear();
   Frame frame;
   frame.function = true;
   bool ok = withFrame(frame, [&] {

@@ -87,8 +87,8 @@ Value Parser::dtypeCall(DType dtype, Args& args) {
   if (!v) {
     std::string name = targetName("v");
     if (const Value* known = lookup(name))
-      if (auto* v = known->as<VarNode>(); v && undeclared_.contains(v) && v->dtype == dtype) {
-        undeclared_.erase(v);
+      if (auto* v = known->as<VarNode>(); v && undeclared_.contains(Var(v)) && v->dtype == dtype) {
+        undeclared_.erase(Var(v));
         Value same = *known;
         same.fresh = true;
         return same;

@@ -205,9 +205,9 @@ bool Parser::mayAssign(const Token& target, const Value& value) {
   if (!v || value.tag != Value::kNode || !value.node.is<ExprNode>() || !usesVar(value.node, Var(v)))
     return true;
   std::string name = "'" + v->name + "'";
-  if (loopRanges_.contains(v) || axes_.contains(v))
+  if (loopRanges_.contains(Var(v)) || axes_.contains(Var(v)))
     return report(target,
-                  name + (axes_.contains(v) ? " is an axis of a block" : " is a loop variable") +
+                  name + (axes_.contains(Var(v)) ? " is an axis of a block" : " is a loop variable") +
                       " and cannot be assigned",
                   "give the new value a name of its own");
   if (scopes_.back().contains(v->name)) return true;
@@ -221,7 +221,7 @@ Value Parser::tEnvThread(Args& args) {
   auto dtype = dtypeArg(args, "dtype", kInt32);
   if (!tag || !dtype) return Value();
   Var v = var(targetName("thread"), *dtype);
-  threads_[v.get()] = *tag;
+  threads_[v] = *tag;
   return Value::declared(v);
 }
 
@@ -230,7 +230,7 @@ Value Parser::tLaunchThread(Args& args) {
   if (!frame_) return failed(args.at, args.name + " is a statement");
   const Value& thread = *args.find("thread");
   const auto* known = thread.as<VarNode>();
-  auto tag = known ? threads_.find(known) : threads_.end();
+  auto tag = known ? threads_.find(Var(known)) : threads_.end();
   if (thread.tag != Value::kString && tag == threads_.end())
     return failed(args.where("thread"),
                   "T.launch_thread takes a tag such as \"threadIdx.x\", or a variable of T.env_thread",
@@ -244,7 +244,7 @@ Value Parser::tLaunchThread(Args& args) {
   Var v = known ? Var(known) : var(targetName("thread"), r->extent->dtype);
   std::string name = known ? tag->second : thread.text;
   if (known) threads_.erase(tag);
-  loopRanges_[v.get()] = r;
+  loopRanges_[v] = r;
   add(make<ForNode>(v, r->min, r->extent, ForKind::kThreadBinding, Stmt(), nullptr, name), args.at);
   return Value::declared(v);
 }
@@ -338,7 +338,7 @@ Value Parser::axis(Args& args) {
   } else if (!b->noRealize)
     return failed(args.at, args.name + " needs the value of the axis", "write T.axis.spatial(extent, value)");
   b->iters.push_back(make<const IterVarNode>(r, v, IterType(args.code)));
-  axes_[v.get()] = true;
+  axes_.insert(v);
   return Value::declared(v);
 }
 /// vi, vk = T.axis.remap("SR", [i, k]): each axis runs over its loop.
@@ -357,7 +357,7 @@ Value Parser::tRemap(Args& args) {
     if (k != 'S' && k != 'R')
       return failed(args.at, "the kinds of T.axis.remap are S (spatial) and R (reduce)");
     auto* loop = list.items[i].as<VarNode>();
-    auto range = loop ? loopRanges_.find(loop) : loopRanges_.end();
+    auto range = loop ? loopRanges_.find(Var(loop)) : loopRanges_.end();
     if (range == loopRanges_.end())
       return failed(args.where("bindings"), "T.axis.remap takes loop variables",
                     "use T.axis.spatial(extent, value) for other values");
@@ -365,7 +365,7 @@ Value Parser::tRemap(Args& args) {
     b->iters.push_back(
         make<const IterVarNode>(range->second, v, k == 'S' ? IterType::kSpatial : IterType::kReduce));
     b->values.push_back(Var(loop));
-    axes_[v.get()] = true;
+    axes_.insert(v);
     out.items.push_back(Value::declared(v));
   }
   if (out.items.size() == 1) return out.items[0];
