@@ -37,7 +37,7 @@ struct Scope {
   std::unordered_map<std::string, Value> values;
   std::unordered_map<Value, GraphExpr, RefHash> materialised;
   std::unordered_map<Value, Array<Expr>, RefHash> bound; // ints read from run-time tensors
-  std::vector<Expr> checked;                                 // conditions that the run has checked
+  std::vector<Expr> checked;                             // conditions that the run has checked
 };
 
 /// Attributes and opset versions of the function being inlined (or of the model).

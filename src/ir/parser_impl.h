@@ -330,13 +330,13 @@ private:
   int wrappers_ = 0; // statements that hold the rest of their scope
   std::unordered_map<Var, Range, RefHash> loopRanges_;
   std::unordered_map<Var, std::string, RefHash> threads_; // tags of T.env_thread
-  std::unordered_set<Var, RefHash> axes_;                // of blocks
+  std::unordered_set<Var, RefHash> axes_;                 // of blocks
   std::unordered_map<std::string, bool> blockNames_;
   Frame* frame_ = nullptr;
   SeqState* seq_ = nullptr;
   std::vector<std::string> targets_; // names on the left of the assignment under way
   size_t nextTarget_ = 0;
-  bool defineSymbols_ = false; // an unknown name in a dimension is a new symbolic dimension
+  bool defineSymbols_ = false;                  // an unknown name in a dimension is a new symbolic dimension
   std::unordered_set<Var, RefHash> undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
 };
 

@@ -565,7 +565,8 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
   Token where = previous();
   inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
   rootAllocs_ = {}, wrappers_ = 0;
-  loopRanges_.clear(), threads_.clear(), axes_.clear(), undeclared_.clear(), targets_.clear(), blockNames_.clear();
+  loopRanges_.clear(), threads_.clear(), axes_.clear(), undeclared_.clear(), targets_.clear(),
+      blockNames_.clear();
   Frame frame;
   frame.function = true;
   bool ok = withFrame(frame, [&] {
