@@ -317,7 +317,7 @@ bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loop
 }
 
 bool Parser::forStatement() {
-  Token where = take();
+  take();
   std::vector<Token> targets;
   do {
     if (!atKind(TokenKind::kName)) return report(peek(), "expected a loop variable");
@@ -342,7 +342,6 @@ bool Parser::forStatement() {
     loop->body = body;
     body = Stmt(loop);
   }
-  (void)where;
   frame_->stmts.push_back(body);
   return true;
 }
