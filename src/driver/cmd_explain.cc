@@ -111,6 +111,7 @@ std::string arenaOf(const Module& module) {
 
 Status run(const ExplainFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
+  options.notes = true;
   BEVEL_TRY(Compiled compiled, compileFile(f.model, options));
   clearProgress();
   auto gone = [&](const std::string& name) { return !compiled.module->find(name); };

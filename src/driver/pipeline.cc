@@ -75,8 +75,9 @@ std::string choiceText(const DecisionReport& d) {
 Pass asking(PipelineContext& c, std::string name, std::string doc,
             Result<Module> (*run)(const Module&, const Ask&)) {
   auto noted = [&c, name, run](const Module& module) -> Result<Module> {
-    size_t before = decisionsOf(c.decisions.trace).size();
+    size_t before = c.options.notes ? decisionsOf(c.decisions.trace).size() : 0;
     BEVEL_TRY(Module out, run(module, c.decisions.ask()));
+    if (!c.options.notes) return out;
     std::vector<DecisionReport> all = decisionsOf(c.decisions.trace);
     for (size_t i = before; i < all.size(); ++i) {
       const DecisionReport& d = all[i];
@@ -93,6 +94,7 @@ Pass asking(PipelineContext& c, std::string name, std::string doc,
 Result<Module> notedSchedules(PipelineContext& context, const Module& module) {
   const BuildOptions& o = context.options;
   BEVEL_TRY(Module out, scheduleAll(module, o.target, o.threads, &context.schedules));
+  if (!o.notes) return out;
   for (const ScheduleReport& s : context.schedules) {
     auto note = [&](std::string text, bool detail = false) {
       context.notes.push_back({"schedule", s.name, std::move(text), true, detail});

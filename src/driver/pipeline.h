@@ -20,6 +20,7 @@ struct BuildOptions {
   bool fastMath = false;            // reassociation, approximate division (docs/numerics.md)
   bool useCache = true;             // the on-disk kernel cache
   bool debugInfo = true;            // line tables of kernels
+  bool notes = false;               // passes note what they decide
   std::vector<std::string> without; // passes that are left out
   std::string dumpDir;              // every stage as text; "": none
   std::string scheduleFile;         // a trace to be applied instead of default schedules; "": none
@@ -42,7 +43,7 @@ struct Note {
 struct PipelineContext {
   explicit PipelineContext(BuildOptions o) : options(std::move(o)) { decisions.answers = options.answers; }
   BuildOptions options;
-  std::vector<Note> notes;
+  std::vector<Note> notes;               // where the options want them
   std::vector<ScheduleReport> schedules; // filled by "schedule"
   ModuleDecisions decisions;             // of "choose_algorithm", "choose_layout" and "fuse"
 };

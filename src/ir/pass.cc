@@ -17,27 +17,65 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <span>
 
 namespace bevel {
 namespace {
 
-// Runs a pass of programs on a module's tensor programs.
-Result<Module> runOnPrograms(const Pass& pass, const Module& m, int threads) {
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Runs passes of programs, each program through all of them by one thread: what a pass leaves is near at hand for the
+// next. Their times are shares of the time of all.
+Result<Module> runOnPrograms(std::span<const Pass* const> passes, const Module& m, int threads,
+                             std::vector<PassTiming>& timings) {
   std::vector<size_t> at;
   for (size_t i = 0; i < m->functions.size(); ++i)
     if (m->functions[i].is<PrimFuncNode>()) at.push_back(i);
   std::vector<Result<PrimFunc>> after(at.size(), PrimFunc());
-  parallelFor(at.size(), threads,
-              [&](size_t k) { after[k] = pass.program(cast<PrimFuncNode>(m->functions[at[k]])); });
-  Ref<ModuleNode> copy;
+  std::vector<std::vector<PassTiming>> spent(at.size());
+  auto start = Clock::now();
+  parallelFor(at.size(), threads, [&](size_t k) {
+    after[k] = cast<PrimFuncNode>(m->functions[at[k]]);
+    for (const Pass* pass : passes) {
+      auto begin = Clock::now();
+      auto next = pass->program(*after[k]);
+      if (!next)
+        next = fail(std::move(next.error())
+                        .note("in function '" + m->names[at[k]]->name + "'")
+                        .note("in pass '" + pass->name + "'"));
+      spent[k].push_back({pass->name, since(begin), next && !(*next == *after[k])});
+      after[k] = std::move(next);
+      if (!after[k]) return;
+    }
+  });
+  double wall = since(start), sum = 1e-9;
+  auto out = mutableCopy(m);
   for (size_t k = 0; k < at.size(); ++k) {
-    if (!after[k])
-      return fail(std::move(after[k].error()).note("in function '" + m->names[at[k]]->name + "'"));
-    if (m->functions[at[k]] == *after[k]) continue;
-    if (!copy) copy = mutableCopy(m);
-    copy->functions.set(at[k], *after[k]);
+    if (!after[k]) return fail(std::move(after[k].error()));
+    if (!(m->functions[at[k]] == *after[k])) out->functions.set(at[k], *after[k]);
+    for (const PassTiming& t : spent[k]) sum += t.seconds;
   }
-  return copy ? Module(copy) : m;
+  bool changed = false;
+  for (size_t p = 0; p < passes.size(); ++p) {
+    PassTiming all{passes[p]->name};
+    for (const auto& times : spent) all.seconds += times[p].seconds / sum * wall, all.changed |= times[p].changed;
+    changed |= all.changed;
+    timings.push_back(std::move(all));
+  }
+  return changed ? Module(out) : m;
+}
+
+// Runs a pass of modules.
+Result<Module> runOnModule(const Pass& pass, const Module& m, std::vector<PassTiming>& timings) {
+  auto start = Clock::now();
+  Result<Module> next = pass.run(m);
+  if (!next) return fail(std::move(next.error()).note("in pass '" + pass.name + "'"));
+  timings.push_back({pass.name, since(start), !(*next == m)});
+  return next;
 }
 
 const Pass* findPass(const std::vector<Pass>& passes, std::string_view name) {
@@ -108,26 +146,28 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
   BEVEL_CHECK(dumper.stage("input", module));
   if (auto ok = check(options, module); !ok)
     return fail(std::move(ok.error()).note("in the input, before any pass"));
-  size_t index = 0;
-  for (const Pass& pass : passes) {
-    if (options.progress) options.progress(pass.name, index, passes.size());
-    ++index;
-    bool off =
-        std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
-    if (!off) {
-      auto start = std::chrono::steady_clock::now();
-      Result<Module> next = pass.run ? pass.run(module) : runOnPrograms(pass, module, options.threads);
-      double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (!next) return fail(std::move(next.error()).note("in pass '" + pass.name + "'"));
-      bool changed = !(*next == module) && !(options.printChanged && structuralEqual(*next, module));
-      module = std::move(*next);
-      if (options.timings) options.timings->push_back({pass.name, seconds, changed});
-      if (options.printChanged && changed) show(options, "after " + pass.name, module);
-      if (auto ok = check(options, module); !ok)
-        return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
-      BEVEL_CHECK(dumper.stage(pass.name, module));
-    }
-    if (pass.name == options.stopAfter) break;
+  std::vector<const Pass*> active;
+  for (const Pass& p : passes) {
+    if (std::find(options.disabled.begin(), options.disabled.end(), p.name) == options.disabled.end())
+      active.push_back(&p);
+    if (p.name == options.stopAfter) break;
+  }
+  std::vector<PassTiming> ignored, &timings = options.timings ? *options.timings : ignored;
+  bool observed = options.printChanged || options.verifyEach || options.roundTripEach || !options.dumpDir.empty();
+  for (size_t begin = 0, end = 0; begin < active.size(); begin = end) {
+    const Pass& pass = *active[end++];
+    if (options.progress) options.progress(pass.name, begin, active.size());
+    while (!observed && !pass.run && end < active.size() && !active[end]->run) ++end;
+    Result<Module> next = pass.run ? runOnModule(pass, module, timings)
+                                   : runOnPrograms(std::span(active).subspan(begin, end - begin), module,
+                                                   options.threads, timings);
+    if (!next) return fail(std::move(next.error()));
+    bool shown = options.printChanged && !(*next == module) && !structuralEqual(*next, module);
+    module = std::move(*next);
+    if (shown) show(options, "after " + pass.name, module);
+    if (auto ok = check(options, module); !ok)
+      return fail(std::move(ok.error()).note("after pass '" + pass.name + "'"));
+    BEVEL_CHECK(dumper.stage(pass.name, module));
   }
   return module;
 }
