@@ -62,7 +62,8 @@ Result<Module> runOnPrograms(std::span<const Pass* const> passes, const Module& 
   bool changed = false;
   for (size_t p = 0; p < passes.size(); ++p) {
     PassTiming all{passes[p]->name};
-    for (const auto& times : spent) all.seconds += times[p].seconds / sum * wall, all.changed |= times[p].changed;
+    for (const auto& times : spent)
+      all.seconds += times[p].seconds / sum * wall, all.changed |= times[p].changed;
     changed |= all.changed;
     timings.push_back(std::move(all));
   }
@@ -153,7 +154,8 @@ Result<Module> runPasses(const std::vector<Pass>& passes, Module module, const P
     if (p.name == options.stopAfter) break;
   }
   std::vector<PassTiming> ignored, &timings = options.timings ? *options.timings : ignored;
-  bool observed = options.printChanged || options.verifyEach || options.roundTripEach || !options.dumpDir.empty();
+  bool observed =
+      options.printChanged || options.verifyEach || options.roundTripEach || !options.dumpDir.empty();
   for (size_t begin = 0, end = 0; begin < active.size(); begin = end) {
     const Pass& pass = *active[end++];
     if (options.progress) options.progress(pass.name, begin, active.size());
