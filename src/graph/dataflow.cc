@@ -8,6 +8,7 @@
 #include "graph/dataflow.h"
 
 #include "graph/op.h"
+#include "graph/visitor.h"
 #include "ir/structural.h"
 
 namespace bevel {
@@ -51,7 +52,9 @@ public:
         bool isPure = pureBinding(b);
         if (isPure != pure) flush();
         pure = isPure;
-        run.push_back(branches(b));
+        NodeRef mapped =
+            *mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return seq(branch); });
+        run.push_back(mapped ? mapped : b);
       }
       flush();
     }
@@ -59,18 +62,6 @@ public:
   }
 
 private:
-  NodeRef branches(const NodeRef& binding) {
-    const auto* vb = binding.as<VarBindingNode>();
-    const auto* branch = vb ? vb->value.as<GraphIfNode>() : nullptr;
-    if (!branch) return binding;
-    auto copy = mutableCopy(cast<GraphIfNode>(vb->value));
-    copy->thenBranch = seq(branch->thenBranch);
-    copy->elseBranch = seq(branch->elseBranch);
-    auto made = mutableCopy(cast<VarBindingNode>(binding));
-    made->value = GraphIf(copy);
-    return VarBinding(made);
-  }
-
   static void usesOf(const NodeRef& node, VarSet& out) {
     walk(node, [&](const NodeRef& n) {
       if (n.is<GraphVarNode>()) out.insert(n);
@@ -118,12 +109,8 @@ Function convertToDataflow(const Function& function) {
 }
 
 Module convertToDataflow(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i)
-    if (module->functions[i].is<FunctionNode>())
-      out = withFunction(out, module->names[i]->name,
-                         convertToDataflow(cast<FunctionNode>(module->functions[i])));
-  return out;
+  return *mapFunctions(
+      module, [](const Module&, const Function& f) -> Result<Function> { return convertToDataflow(f); });
 }
 
 } // namespace bevel

@@ -50,4 +50,15 @@ Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphEx
   return GraphExpr(call);
 }
 
+Result<NodeRef> mapBranches(const NodeRef& binding, FunctionRef<Result<SeqExpr>(const SeqExpr&)> f) {
+  const auto* bound = binding.as<VarBindingNode>();
+  if (!bound || !bound->value.is<GraphIfNode>()) return NodeRef();
+  auto branch = mutableCopy(cast<GraphIfNode>(bound->value));
+  BEVEL_TRY(branch->thenBranch, f(branch->thenBranch));
+  BEVEL_TRY(branch->elseBranch, f(branch->elseBranch));
+  auto copy = mutableCopy(cast<VarBindingNode>(binding));
+  copy->value = GraphIf(branch);
+  return NodeRef(copy);
+}
+
 } // namespace bevel

@@ -3,62 +3,46 @@
 #include "ir/effects.h"
 #include "ir/structural.h"
 
+#include <array>
 #include <unordered_set>
 
 namespace bevel {
 
+namespace {
+
+// Where most kinds of statements hold the one below them: the field "body". Null for the others.
+const Field* bodyField(const Node& s) {
+  static const auto table = [] {
+    std::array<const Field*, size_t(kNumKinds)> fields = {};
+    for (size_t k = 0; k < fields.size(); ++k)
+      for (const Field& f : kindInfo(Kind(k)).fields)
+        if (std::string_view(f.name) == "body") fields[k] = &f;
+    return fields;
+  }();
+  return table[size_t(s.kind)];
+}
+
+Stmt& bodyOf(Node& s, const Field& f) {
+  return *reinterpret_cast<Stmt*>(reinterpret_cast<char*>(&s) + f.offset);
+}
+
+} // namespace
+
 int numChildren(const Stmt& s) {
-  switch (s->kind) {
-  case Kind::kSeq:
-    return int(cast<SeqNode>(s)->stmts.size());
-  case Kind::kIf:
-    return 2;
-  case Kind::kFor:
-  case Kind::kWhile:
-  case Kind::kLetStmt:
-  case Kind::kAlloc:
-  case Kind::kDeclBuffer:
-  case Kind::kAttrStmt:
-  case Kind::kBlockRealize:
-    return 1;
-  default:
-    return 0;
-  }
+  if (const auto* list = s.as<SeqNode>()) return int(list->stmts.size());
+  if (s.is<IfNode>()) return 2;
+  return bodyField(*s) || s.is<BlockRealizeNode>() ? 1 : 0;
 }
 
 Stmt childAt(const Stmt& s, int slot) {
-  switch (s->kind) {
-  case Kind::kSeq:
-    return cast<SeqNode>(s)->stmts[size_t(slot)];
-  case Kind::kIf:
-    return slot == 0 ? cast<IfNode>(s)->thenBody : cast<IfNode>(s)->elseBody;
-  case Kind::kFor:
-    return cast<ForNode>(s)->body;
-  case Kind::kWhile:
-    return cast<WhileNode>(s)->body;
-  case Kind::kLetStmt:
-    return cast<LetStmtNode>(s)->body;
-  case Kind::kAlloc:
-    return cast<AllocNode>(s)->body;
-  case Kind::kDeclBuffer:
-    return cast<DeclBufferNode>(s)->body;
-  case Kind::kAttrStmt:
-    return cast<AttrStmtNode>(s)->body;
-  case Kind::kBlockRealize:
-    return cast<BlockRealizeNode>(s)->block->body;
-  default:
-    return nullptr;
-  }
+  if (const auto* list = s.as<SeqNode>()) return list->stmts[size_t(slot)];
+  if (const auto* branch = s.as<IfNode>()) return slot == 0 ? branch->thenBody : branch->elseBody;
+  if (const auto* realize = s.as<BlockRealizeNode>()) return realize->block->body;
+  const Field* body = bodyField(*s);
+  return body ? bodyOf(const_cast<StmtNode&>(*s), *body) : nullptr;
 }
 
 namespace {
-
-template <class N> Stmt withBody(const Stmt& s, Stmt body) {
-  if (!body) return nullptr;
-  auto copy = mutableCopy(cast<N>(s));
-  copy->body = std::move(body);
-  return Stmt(copy);
-}
 
 Stmt withSeqChild(const Stmt& s, int slot, Stmt child) {
   std::vector<Stmt> items;
@@ -87,24 +71,9 @@ Stmt withIfChild(const Stmt& s, int slot, Stmt child) {
 } // namespace
 
 Stmt withChild(const Stmt& s, int slot, Stmt child) {
-  switch (s->kind) {
-  case Kind::kSeq:
-    return withSeqChild(s, slot, std::move(child));
-  case Kind::kIf:
-    return withIfChild(s, slot, std::move(child));
-  case Kind::kFor:
-    return withBody<ForNode>(s, std::move(child));
-  case Kind::kWhile:
-    return withBody<WhileNode>(s, std::move(child));
-  case Kind::kLetStmt:
-    return withBody<LetStmtNode>(s, std::move(child));
-  case Kind::kAlloc:
-    return withBody<AllocNode>(s, std::move(child));
-  case Kind::kDeclBuffer:
-    return withBody<DeclBufferNode>(s, std::move(child));
-  case Kind::kAttrStmt:
-    return withBody<AttrStmtNode>(s, std::move(child));
-  case Kind::kBlockRealize: {
+  if (s.is<SeqNode>()) return withSeqChild(s, slot, std::move(child));
+  if (s.is<IfNode>()) return withIfChild(s, slot, std::move(child));
+  if (s.is<BlockRealizeNode>()) {
     BEVEL_ASSERT(child, "a block lost its body");
     auto realize = mutableCopy(cast<BlockRealizeNode>(s));
     auto block = mutableCopy(realize->block);
@@ -112,9 +81,12 @@ Stmt withChild(const Stmt& s, int slot, Stmt child) {
     realize->block = Block(block);
     return Stmt(realize);
   }
-  default:
-    BEVEL_ASSERT(false, "a statement without children on a path");
-  }
+  const Field* body = bodyField(*s);
+  BEVEL_ASSERT(body, "a statement without children on a path");
+  if (!child) return nullptr;
+  Ref<Node> copy(kindInfo(*s).clone(*s));
+  bodyOf(*copy, *body) = std::move(child);
+  return cast<StmtNode>(NodeRef(copy));
 }
 
 namespace {

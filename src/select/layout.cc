@@ -259,19 +259,14 @@ Status Chooser::visitSeqBody(const SeqExpr& seq, GraphExpr& result) {
 } // namespace layout
 
 Result<Module> chooseLayout(const Module& module, const Ask& ask) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i) {
-    if (!module->functions[i].is<FunctionNode>()) continue;
-    Function before = cast<FunctionNode>(module->functions[i]);
-    bool any = false;
-    forEachCall(before, [&](const GraphCall& c, const GraphVar&) { any |= layout::isConvolution(*c); });
-    if (!any) continue;
-    layout::Chooser chooser(out, ask);
-    BEVEL_TRY(Function f, chooser.mutateFunction(before));
-    if (chooser.converted)
-      out =
-          withFunction(out, module->names[i]->name, withAttr(f, "channels_last", intImm(chooser.converted)));
-  }
+  BEVEL_TRY(Module out, mapFunctions(module, [&](const Module& soFar, const Function& f) -> Result<Function> {
+              bool any = false;
+              forEachCall(f, [&](const GraphCall& c, const GraphVar&) { any |= layout::isConvolution(*c); });
+              if (!any) return f;
+              layout::Chooser chooser(soFar, ask);
+              BEVEL_TRY(Function after, chooser.mutateFunction(f));
+              return chooser.converted ? withAttr(after, "channels_last", intImm(chooser.converted)) : f;
+            }));
   return removeDead(out);
 }
 

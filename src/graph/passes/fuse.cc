@@ -347,16 +347,8 @@ private:
   Result<BindingBlock> branches(const BindingBlock& block) {
     Array<NodeRef> out;
     for (const NodeRef& b : block->bindings) {
-      const auto* v = b.as<VarBindingNode>();
-      const auto* branch = v ? v->value.as<GraphIfNode>() : nullptr;
-      if (!branch) {
-        out.push_back(b);
-        continue;
-      }
-      auto copy = make<GraphIfNode>(*branch);
-      BEVEL_TRY(copy->thenBranch, run(branch->thenBranch));
-      BEVEL_TRY(copy->elseBranch, run(branch->elseBranch));
-      out.push_back(make<const VarBindingNode>(v->var, GraphExpr(copy)));
+      BEVEL_TRY(NodeRef mapped, mapBranches(b, [&](const SeqExpr& branch) { return run(branch); }));
+      out.push_back(mapped ? mapped : b);
     }
     return BindingBlock(make<const BindingBlockNode>(out, block->dataflow));
   }

@@ -16,6 +16,7 @@
 #include "graph/passes/liveness.h"
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "loop/view.h"
@@ -124,12 +125,10 @@ private:
 
   void rewriteBinding(const NodeRef& b, Array<NodeRef>& out) {
     const auto* v = b.as<VarBindingNode>();
-    if (v && v->value.is<GraphIfNode>()) {
-      auto branch = make<GraphIfNode>(*v->value.as<GraphIfNode>());
-      branch->thenBranch = rewriteSeq(branch->thenBranch);
-      branch->elseBranch = rewriteSeq(branch->elseBranch);
-      out.push_back(make<const VarBindingNode>(v->var, GraphExpr(branch)));
-    } else if (v && isTir(v->value)) {
+    NodeRef mapped = *mapBranches(b, [&](const SeqExpr& s) -> Result<SeqExpr> { return rewriteSeq(s); });
+    if (mapped)
+      out.push_back(mapped);
+    else if (v && isTir(v->value)) {
       const auto* call = v->value.as<GraphCallNode>();
       if (isView(*call))
         out.push_back(make<const VarBindingNode>(v->var, viewOf(*call)));

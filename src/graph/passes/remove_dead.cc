@@ -5,6 +5,7 @@
 //   return lv1                      return lv1
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/visitor.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -99,16 +100,11 @@ private:
   }
 
   NodeRef cleanBinding(const VarBinding& b) {
+    NodeRef cleaned =
+        *mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return clean(branch); });
     const auto* branch = b->value.as<GraphIfNode>();
-    if (!branch) {
-      markUses(b->value);
-      return b;
-    }
-    auto copy = make<GraphIfNode>(*branch);
-    copy->thenBranch = clean(branch->thenBranch);
-    copy->elseBranch = clean(branch->elseBranch);
-    markUses(branch->condition);
-    return make<const VarBindingNode>(b->var, GraphExpr(copy));
+    markUses(branch ? branch->condition : b->value);
+    return cleaned ? cleaned : b;
   }
 
   Module module_;
@@ -147,14 +143,11 @@ Module reachable(const Module& module) {
 } // namespace
 
 Result<Module> removeDead(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i) {
-    const auto* f = module->functions[i].as<FunctionNode>();
-    if (!f) continue;
-    auto copy = make<FunctionNode>(*f);
-    copy->body = Remover(module).clean(f->body);
-    out = withFunction(out, module->names[i]->name, GraphExpr(copy));
-  }
+  BEVEL_TRY(Module out, mapFunctions(module, [&](const Module&, const Function& f) -> Result<Function> {
+              auto copy = mutableCopy(f);
+              copy->body = Remover(module).clean(f->body);
+              return Function(copy);
+            }));
   return reachable(out);
 }
 
