@@ -26,7 +26,7 @@ void list(PipelineContext& context, bool json) {
   for (const PassGroup& group : passGroups(context)) {
     if (!json) say("{}{}:\n", rows.empty() ? "" : "\n", group.doc);
     for (const Pass& p : group.passes) {
-      rows.push_back({{"name", p.name}, {"doc", p.doc}, {"group", group.name}});
+      rows.push_back({{"name", p.name}, {"doc", p.doc}, {"group", group.name}, {"needed", p.needed}});
       if (!json) say("  {:24} {}\n", p.name, p.doc);
     }
   }

@@ -30,12 +30,8 @@ Result<PrimFunc> setFastMath(const PrimFunc& f) {
 
 // A program may carry a target of its own.
 Result<PrimFunc> setTarget(const PrimFunc& f, const Target& target) {
-  NodeRef own = attr(f->attrs, "target");
-  if (!own) return withAttr(f, "target", make<const StringImmNode>(target.brief()));
-  if (!own.is<StringImmNode>())
-    return fail(Error(ErrorCode::kInvalid, "the attribute \"target\" is no text").at(own));
-  BEVEL_TRY(Target parsed, targetOf(f, target));
-  (void)parsed;
+  if (!attr(f->attrs, "target")) return withAttr(f, "target", make<const StringImmNode>(target.brief()));
+  BEVEL_CHECK(targetOf(f, target));
   return f;
 }
 

@@ -65,8 +65,10 @@ const std::vector<LoopPass>& cpuPasses() {
 } // namespace
 
 Result<Target> targetOf(const PrimFunc& f, const Target& otherwise) {
-  const auto* text = attr(f->attrs, "target").as<StringImmNode>();
-  if (!text) return otherwise;
+  NodeRef own = attr(f->attrs, "target");
+  if (!own) return otherwise;
+  const auto* text = own.as<StringImmNode>();
+  if (!text) return fail(Error(ErrorCode::kInvalid, "the attribute \"target\" is no text").at(own));
   return Target::parse(text->value);
 }
 

@@ -212,6 +212,26 @@ def test_dump_dir_and_opt(bevel, tmp_path):
     assert "fuse" in bevel("opt", tmp_path / "m.onnx", "--passes", "fuze", code=2).stderr
 
 
+def test_passes_that_a_compile_can_do_without(bevel, tmp_path):
+    gemm_model(tmp_path / "m.onnx")
+
+    def values(*options):
+        out = json.loads(bevel("run", tmp_path / "m.onnx", "--random", 1, "--json", *options).stdout)
+        return np.array(out["outputs"][0]["value"]["values"], dtype=float)
+
+    whole = values()
+    rows = json.loads(bevel("opt", "--list", "--json").stdout)["passes"]
+    optional = {"fast_math", "apply_trace", "interpret_programs", "lower"}  # not of an ordinary compile
+    names = [r["name"] for r in rows if r["group"] != "check" and r["name"] not in optional]
+    needed = {r["name"] for r in rows if r["needed"]}
+    assert {"legalize", "plan_memory", "vectorize_loops"} <= needed and len(needed) < len(names) / 2
+    for name in names:
+        if name in needed:
+            bevel("run", tmp_path / "m.onnx", "--random", 1, "--without", name, code=2)
+        else:
+            np.testing.assert_allclose(values("--without", name), whole, rtol=1e-5, atol=1e-6)
+
+
 MAIN_C = """
 #include "my_model.h"
 #include <stdio.h>
