@@ -3,6 +3,7 @@
 
 #include "base/stack.h"
 #include "ir/build.h"
+#include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/passes/passes.h"
 
@@ -12,9 +13,17 @@ namespace bevel {
 namespace {
 
 /// Refuses what no pass brings into flat form.
-Result<PrimFunc> checkLoops(const PrimFunc& f, const Target&) {
+Result<PrimFunc> checkLoops(const PrimFunc& f, const Target& target) {
   std::optional<Error> error;
+  auto checkMemory = [&](const Buffer& b, const char* what) {
+    if (b && inRegisters(b->scope, target.kind()) && !error)
+      error = Error(ErrorCode::kInvalid, fmt::format("{} \"{}\" has scope \"{}\": registers have no address, allocate them",
+                                                     what, b->name, b->scope))
+                  .at(b);
+  };
+  for (const Buffer& b : f->buffers) checkMemory(b, "parameter");
   walk(f->body, [&](const NodeRef& n) {
+    if (const auto* view = n.as<DeclBufferNode>()) checkMemory(view->buffer, "view");
     const auto* loop = n.as<ForNode>();
     if (loop && loop->forKind == ForKind::kThreadBinding && !error)
       error = Error(ErrorCode::kUnsupported,
@@ -34,7 +43,7 @@ constexpr bool kNeeded = true;
 
 const std::vector<LoopPass>& cpuPasses() {
   static const std::vector<LoopPass> passes = {
-      {"check_loops", "refuses what no later pass brings into flat form", checkLoops},
+      {"check_loops", "refuses what no later pass brings into flat form", checkLoops, kNeeded},
       {"lower_init", "block inits become statements", lowerInit, kNeeded},
       {"lower_match_buffer", "match_buffer views become accesses of their source", lowerMatchBuffer, kNeeded},
       {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning",
