@@ -108,7 +108,8 @@ Result<uint32_t> VmTables::section(const PrimFunc& f) {
   BEVEL_TRY(Target own, targetOf(f, target));
   if (own == target) return 0;
   if (own.architecture().name != std::string_view(target.architecture().name))
-    return fail(ErrorCode::kUnsupported, "it is for " + own.brief() + ", and the library for " + target.brief());
+    return fail(ErrorCode::kUnsupported,
+                "it is for " + own.brief() + ", and the library for " + target.brief());
   BEVEL_TRY(std::string features, requiredFeatures(own));
   it->second = program.image->addTarget({.name = own.str(), .features = features});
   return it->second;

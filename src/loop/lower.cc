@@ -17,8 +17,9 @@ Result<PrimFunc> checkLoops(const PrimFunc& f, const Target& target) {
   std::optional<Error> error;
   auto checkMemory = [&](const Buffer& b, const char* what) {
     if (b && inRegisters(b->scope, target.kind()) && !error)
-      error = Error(ErrorCode::kInvalid, fmt::format("{} \"{}\" has scope \"{}\": registers have no address, allocate them",
-                                                     what, b->name, b->scope))
+      error = Error(ErrorCode::kInvalid,
+                    fmt::format("{} \"{}\" has scope \"{}\": registers have no address, allocate them", what,
+                                b->name, b->scope))
                   .at(b);
   };
   for (const Buffer& b : f->buffers) checkMemory(b, "parameter");
