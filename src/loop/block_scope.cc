@@ -39,11 +39,6 @@ tl::unexpected<Error> illegal(std::string message) {
   return fail(ErrorCode::kIllegal, std::move(message));
 }
 
-bool touches(const Array<BufferRegion>& regions, const Var& data) {
-  return std::ranges::any_of(
-      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
-}
-
 } // namespace
 
 std::vector<BlockRealize> blocksUnder(const Stmt& s) {
@@ -63,6 +58,20 @@ int ScopeInfo::indexOf(std::string_view block) const {
   for (size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i].name() == block) return int(i);
   return -1;
+}
+
+bool touches(const Array<BufferRegion>& regions, const Var& data) {
+  return std::ranges::any_of(
+      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
+}
+
+Stmt nestOf(const std::vector<For>& loops, Stmt body) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    auto loop = mutableCopy(loops[i]);
+    loop->body = std::move(body);
+    body = Stmt(loop);
+  }
+  return body;
 }
 
 size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b) {

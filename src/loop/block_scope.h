@@ -39,10 +39,13 @@ public:
   std::vector<BufferAccess> looseAccesses() const;
 };
 
+/// Copies of the loops, outermost first, around a body.
+Stmt nestOf(const std::vector<For>& loops, Stmt body);
 /// The loops that two blocks share, outermost first.
 size_t sharedLoops(const std::vector<For>& a, const std::vector<For>& b);
 bool isUnder(const ScopeBlock& block, const Var& loop);
 
+bool touches(const Array<BufferRegion>& regions, const Var& data);
 bool reads(const BlockNode& block, const Var& data); // a block with init reads what it updates
 bool writes(const BlockNode& block, const Var& data);
 

@@ -17,11 +17,6 @@ tl::unexpected<Error> illegal(const BlockNode& block, const std::string& why) {
   return fail(ErrorCode::kIllegal, "block " + block.name + " " + why);
 }
 
-bool touches(const Array<BufferRegion>& regions, const Var& data) {
-  return std::ranges::any_of(
-      regions.raw(), [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == data; });
-}
-
 IterRanges rangesOf(const std::vector<For>& loops) {
   IterRanges out;
   for (const For& l : loops) out.emplace_back(l->var, range(l->min, l->extent));

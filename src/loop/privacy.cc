@@ -166,7 +166,7 @@ private:
   /// `i*4 + j == 0` holds in the first iteration of the loops i and j, which is not after any other.
   bool holdsAtFirst(const Expr& c, const std::vector<VarRange>& around, VarMap& first) {
     const auto* b = c.as<BinaryNode>();
-    if (!b || b->op != BinaryOp::kEq || !isPureIndex(c)) return false;
+    if (!b || b->op != BinaryOp::kEq || readsMemory(c)) return false;
     VarMap start = first;
     bool any = false;
     for (const auto& [v, domain] : around)
@@ -200,7 +200,7 @@ private:
 
   /// The value is the same all through an iteration.
   bool isStable(const Expr& e) const {
-    return isPureIndex(e) || (isPure(e) && !effects_ &&
+    return !readsMemory(e) || (isPure(e) && !effects_ &&
                               !usesAnyVar(e, [&](const VarNode* v) { return stored_.contains(Var(v)); }));
   }
   static bool usesLoops(const Expr& e, const std::vector<VarRange>& loops) {

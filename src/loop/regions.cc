@@ -419,6 +419,19 @@ bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except) {
   return used;
 }
 
+bool addressTaken(const NodeRef& root, const Buffer& buffer) {
+  bool found = false;
+  walk(root, [&](const NodeRef& n) {
+    if (const auto* b = n.as<BufferNode>()) {
+      found |= b->data == buffer->data && !same(NodeRef(b), buffer);
+      return false;
+    }
+    found |= n == buffer->data;
+    return !found;
+  });
+  return found;
+}
+
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
   AccessCollector collector(options);
   collector.visit(root);

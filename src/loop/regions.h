@@ -33,6 +33,10 @@ bool changesCondition(const NodeRef& body, const Expr& condition);
 /// not count.
 bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except = nullptr);
 
+/// Something under the root uses the buffer's data otherwise than by loads and stores through this buffer: pointers,
+/// other views.
+bool addressTaken(const NodeRef& root, const Buffer& buffer);
+
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {
   Buffer buffer;

@@ -78,21 +78,7 @@ private:
       BufferRegion r = relaxRegion(a->buffer, x.region, x.loops, x.conditions, analyzer);
       region = region ? regionUnion(region, r, analyzer) : r;
     }
-    return region && addressUses(a) ? nullptr : region;
-  }
-
-  /// Uses of the data variable outside of loads and stores (pointers, other views).
-  static bool addressUses(const Alloc& a) {
-    bool found = false;
-    walk(a->body, [&](const NodeRef& n) {
-      if (const auto* b = n.as<BufferNode>()) {
-        found |= b->data == a->buffer->data && !same(NodeRef(b), a->buffer);
-        return false;
-      }
-      found |= n == a->buffer->data;
-      return !found;
-    });
-    return found;
+    return region && addressTaken(a->body, a->buffer) ? nullptr : region;
   }
 
   /// For each dimension of a register buffer: the widest vectorised loop that indexes it; 1 when none does.
@@ -119,7 +105,7 @@ private:
     for (size_t d = 0; d < buffer->rank(); ++d) {
       Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
       Expr lo = analyzer.simplify(region.region[d]->min);
-      if (!isPureIndex(lo)) extent = nullptr, lo = intImm(0); // what it loads may change
+      if (readsMemory(lo)) extent = nullptr, lo = intImm(0); // what it loads may change
       auto whole = asConst(extent ? extent : buffer->shape[d]);
       if (whole && *whole % widths[d] != 0) {
         lo = extent ? lo : intImm(0);
@@ -151,7 +137,7 @@ private:
     bool overLoops = usesAnyVar(e, [&](const VarNode* v) {
       return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->var.get() == v; });
     });
-    if (overLoops || !isPureIndex(e) || hasMinMax(e) || !analyzer.prove(e <= whole) ||
+    if (overLoops || readsMemory(e) || hasMinMax(e) || !analyzer.prove(e <= whole) ||
         analyzer.proveEqual(e, whole))
       return nullptr;
     return e;

@@ -109,24 +109,8 @@ template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
   return Ref<const L>(copy);
 }
 
-bool isPureIndex(const Expr& e) {
-  bool pure = true;
-  walk(e, [&](const NodeRef& n) {
-    if (n.is<LoadNode>()) pure = false;
-    if (const auto* c = n.as<CallNode>(); c && intrinInfo(c->op).effect != Effect::kPure) pure = false;
-    return pure;
-  });
-  return pure;
-}
-
 bool isPure(const Expr& e) {
-  bool pure = true;
-  walk(e, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>())
-      pure &= intrinInfo(c->op).effect == Effect::kPure || intrinInfo(c->op).effect == Effect::kReads;
-    return pure;
-  });
-  return pure;
+  return effectOf(e) <= Effect::kReads;
 }
 
 Expr stripLikely(const Expr& e) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arith/analyzer.h"
+#include "ir/effects.h"
 #include "ir/storage_scope.h"
 #include "ir/structural.h"
 #include "loop/regions.h"
@@ -40,8 +41,6 @@ private:
   template <class T> Ref<const T> under(const Expr& condition, const Ref<const T>& node);
 };
 
-/// True when evaluating e twice, or elsewhere, gives the same: no loads, no effects.
-bool isPureIndex(const Expr& e);
 /// True when e has no effect (loads are allowed).
 bool isPure(const Expr& e);
 /// Conjuncts of a condition, `likely` stripped.

@@ -23,7 +23,7 @@ bool cannotTrap(const Expr& e) {
 }
 
 bool movable(const Expr& e, const Var& loop) {
-  return isPureIndex(e) && cannotTrap(e) && !usesVar(e, loop);
+  return !readsMemory(e) && cannotTrap(e) && !usesVar(e, loop);
 }
 
 NodeRef hoistFrom(const For& loop) {

@@ -69,19 +69,9 @@ private:
     if (!drivenBy(*realize, top->var).reduce) return nullptr;
     auto found = hoistInit(function_, realize, nest);
     if (!found) return nullptr;
-    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), updateNest(nest, realize)});
-  }
-
-  static Stmt updateNest(const std::vector<For>& nest, const BlockRealize& realize) {
-    auto inner = mutableCopy(realize);
-    inner->block = withoutInit(realize->block);
-    Stmt out = inner;
-    for (size_t i = nest.size(); i-- > 0;) {
-      auto loop = mutableCopy(nest[i]);
-      loop->body = out;
-      out = loop;
-    }
-    return out;
+    auto update = mutableCopy(realize);
+    update->block = withoutInit(realize->block);
+    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), nestOf(nest, Stmt(update))});
   }
 
   std::string uniqueName(const std::string& base) {

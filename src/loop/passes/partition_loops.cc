@@ -66,7 +66,7 @@ public:
 
 private:
   void solve(const Expr& c) {
-    if (!usesVar(c, loop_->var) || !isPureIndex(c)) return;
+    if (!usesVar(c, loop_->var) || readsMemory(c)) return;
     auto interval = solveFor(c, loop_->var, relax_, analyzer_);
     if (!interval || interval->set.empty || interval->set.isEverything()) return;
     if (!isBoundOfLoop(interval->set.min) || !isBoundOfLoop(interval->set.max)) return;
@@ -82,7 +82,7 @@ private:
   /// change. An absent bound may.
   bool isBoundOfLoop(const Expr& e) const {
     if (!e) return true;
-    return e->dtype == loop_->var->dtype && isPureIndex(e) && !usesVar(e, loop_->var) &&
+    return e->dtype == loop_->var->dtype && !readsMemory(e) && !usesVar(e, loop_->var) &&
            !usesAnyVar(e, [&](const VarNode* v) { return relax_.contains(Var(v)); });
   }
 

@@ -90,7 +90,7 @@ private:
     if (!l || !l->buffer->sameAs(*s.buffer) || l->predicate || l->indices.size() != s.indices.size())
       return false;
     for (size_t i = 0; i < s.indices.size(); ++i)
-      if (!same(l->indices[i], s.indices[i]) || !isPureIndex(s.indices[i])) return false;
+      if (!same(l->indices[i], s.indices[i]) || readsMemory(s.indices[i])) return false;
     return same(l->buffer, s.buffer);
   }
 };

@@ -53,7 +53,7 @@ private:
   std::optional<bool> known(const Expr& condition) {
     Expr c = stripLikely(condition);
     if (auto k = asConst(c)) return *k != 0;
-    if (c->dtype.isVector() || !isPureIndex(c)) return std::nullopt;
+    if (c->dtype.isVector() || readsMemory(c)) return std::nullopt;
     if (analyzer.prove(c)) return true;
     if (analyzer.prove(logicalNot(c))) return false;
     return std::nullopt;
@@ -62,7 +62,7 @@ private:
   /// Index arithmetic only: values of elements keep their form.
   NodeRef simplifyValue(const Expr& e) {
     bool index = e->dtype.lanes == 1 && (e->dtype.isIndex() || e->dtype.isBool());
-    return index && isPureIndex(e) ? NodeRef(simplified(e)) : NodeRef(e);
+    return index && !readsMemory(e) ? NodeRef(simplified(e)) : NodeRef(e);
   }
   /// A product of sizes is not multiplied out: its factors divide the variable of a fused loop.
   Expr simplified(const Expr& e) {
@@ -89,7 +89,7 @@ private:
       Expr base = simplifyIndex(r->base);
       return base == r->base ? e : Expr(make<const RampNode>(base, r->stride, r->dtype.lanes));
     }
-    return e->dtype.isVector() || !isPureIndex(e) ? e : analyzer.simplify(e);
+    return e->dtype.isVector() || readsMemory(e) ? e : analyzer.simplify(e);
   }
 
   NodeRef simplifyStore(const Store& s) {
@@ -117,7 +117,7 @@ private:
 
   NodeRef visitFor(const For& loop) {
     Expr extent = (*this)(loop->extent), lo = (*this)(loop->min);
-    if (isPureIndex(extent)) extent = simplified(extent);
+    if (!readsMemory(extent)) extent = simplified(extent);
     if (auto c = asConst(extent)) {
       if (*c <= 0) return nullptr;
       if (*c == 1 && loop->forKind != ForKind::kThreadBinding)

@@ -62,7 +62,7 @@ private:
   /// Conjuncts that every store below drops leave the If; a sequence whose statements disagree is split
   /// first.
   NodeRef visitIf(const If& s) {
-    if (s->elseBody || !isPureIndex(s->condition)) return ContextRewriter::visit(s);
+    if (s->elseBody || readsMemory(s->condition)) return ContextRewriter::visit(s);
     if (const auto* list = s->thenBody.as<SeqNode>(); list && anyDropped(s->thenBody)) {
       std::vector<Stmt> out;
       for (const Stmt& x : list->stmts)

@@ -13,90 +13,51 @@ struct Use {
   const Node* node = nullptr; // the Store or Load
   Array<Expr> indices;
   std::vector<VarRange> loops;  // inside the allocation
-  std::vector<Expr> conditions; // conjuncts, from statements only
+  std::vector<Expr> conditions; // conjuncts
   bool write = false;
   bool escapes = false; // a load whose value goes elsewhere than to the same slot
   bool harmless = true; // a store whose value may be computed on garbage
 };
 
-class UseCollector {
-public:
-  UseCollector(const Buffer& buffer, FunctionRef<bool(const Expr&, Analyzer&)> speculable, Analyzer& analyzer)
-      : buffer_(buffer), speculable_(speculable), analyzer_(analyzer) {}
-  void visit(const NodeRef& n) {
-    if (const auto* f = n.as<ForNode>()) {
-      visit(f->min);
-      visit(f->extent);
-      loops_.emplace_back(f->var, range(f->min, f->extent));
-      visit(f->body);
-      loops_.pop_back();
-    } else if (const auto* s = n.as<IfNode>()) {
-      visitIf(*s);
-    } else if (n.is<StoreNode>()) {
-      visitStore(cast<StoreNode>(n));
-    } else if (const auto* l = n.as<LoadNode>()) {
-      if (l->buffer->sameAs(*buffer_)) add(n, l->buffer, l->indices, false, true);
-      forEachChild(n, [&](const NodeRef& c, Role) { visit(c); });
-    } else if (n == buffer_->data) {
-      ok = false; // its address is taken
-    } else if (n.is<LetStmtNode>() || n.is<WhileNode>()) {
-      // Conditions over let variables are not followed.
-      if (usesVar(n, buffer_->data)) ok = false;
-    } else if (!n.is<BufferNode>()) {
-      forEachChild(n, [&](const NodeRef& c, Role) { visit(c); });
+/// The uses of the buffer under its allocation; nothing when some are not followed.
+std::optional<std::vector<Use>> usesOf(const Alloc& a, FunctionRef<bool(const Expr&, Analyzer&)> speculable,
+                                       Analyzer& analyzer) {
+  bool followed = !addressTaken(a->body, a->buffer);
+  walk(a->body, [&](const NodeRef& n) { // conditions over let variables are not followed
+    bool scope = n.is<LetStmtNode>() || n.is<WhileNode>();
+    followed = followed && !(scope && usesVar(n, a->buffer->data));
+    return followed && !n.is<ExprNode>();
+  });
+  if (!followed) return std::nullopt;
+  std::vector<Use> out;
+  const StoreNode* store = nullptr; // to the buffer, whose value is looked at
+  for (const BufferAccess& x : collectAccesses(a->body)) {
+    if (x.node.is<StoreNode>()) store = nullptr;
+    if (!x.buffer || !x.buffer->sameAs(*a->buffer)) continue;
+    if (x.opaque) return std::nullopt;
+    Use u{x.node.get(), {}, x.loops, {}, x.write, !x.write};
+    if (const auto* s = x.node.as<StoreNode>()) {
+      store = s;
+      u.indices = s->indices;
+      u.harmless = speculable(s->value, analyzer) && !s->predicate;
+    } else {
+      u.indices = x.node.as<LoadNode>()->indices;
+      // Loads of the very slot that is stored keep garbage where it is.
+      bool slot = store && std::ranges::equal(u.indices.raw(), store->indices.raw(),
+                                              [](const NodeRef& i, const NodeRef& j) { return same(i, j); });
+      if (slot && usesVar(store->value, x.node)) continue;
     }
+    for (const Expr& c : x.conditions)
+      for (Expr& part : conjuncts(c)) u.conditions.push_back(std::move(part));
+    out.push_back(std::move(u));
   }
-  std::vector<Use> uses;
-  bool ok = true;
-
-private:
-  void visitIf(const IfNode& s) {
-    visit(s.condition);
-    size_t depth = conditions_.size();
-    for (Expr& c : conjuncts(s.condition)) conditions_.push_back(std::move(c));
-    visit(s.thenBody);
-    conditions_.resize(depth);
-    if (s.elseBody) visit(s.elseBody);
-  }
-  void visitStore(const Store& s) {
-    if (!s->buffer->sameAs(*buffer_)) return forEachChild(s, [&](const NodeRef& c, Role) { visit(c); });
-    add(s, s->buffer, s->indices, true, false);
-    uses.back().harmless = speculable_(s->value, analyzer_) && !s->predicate;
-    // Loads of the very slot that is stored keep garbage where it is.
-    walk(s->value, [&](const NodeRef& n) {
-      const auto* l = n.as<LoadNode>();
-      if (!l || !l->buffer->sameAs(*buffer_)) return true;
-      bool sameSlot = l->indices.size() == s->indices.size();
-      for (size_t d = 0; sameSlot && d < l->indices.size(); ++d)
-        sameSlot = same(l->indices[d], s->indices[d]);
-      if (!sameSlot) add(n, l->buffer, l->indices, false, true);
-      return true;
-    });
-    for (const Expr& i : s->indices) visit(i);
-  }
-  void add(const NodeRef& n, const Buffer& view, const Array<Expr>& indices, bool write, bool escapes) {
-    ok &= same(view, buffer_); // slots of another view are other elements
-    Use u;
-    u.node = n.get();
-    u.indices = indices;
-    u.loops = loops_;
-    u.conditions = conditions_;
-    u.write = write;
-    u.escapes = escapes;
-    uses.push_back(std::move(u));
-  }
-
-  const Buffer& buffer_;
-  FunctionRef<bool(const Expr&, Analyzer&)> speculable_;
-  Analyzer& analyzer_; // of what holds outside of the allocation
-  std::vector<VarRange> loops_;
-  std::vector<Expr> conditions_;
-};
+  return out;
+}
 
 /// A condition as `sum (op) 0` over slot variables s0, s1, … and variables outside of the allocation.
 Expr overSlots(const Expr& condition, const Use& use, const std::vector<Var>& slots, Analyzer& analyzer) {
   const auto* c = condition.as<BinaryNode>();
-  if (!c || !isComparison(c->op) || c->a->dtype != kInt64 || !isPureIndex(condition)) return nullptr;
+  if (!c || !isComparison(c->op) || c->a->dtype != kInt64 || readsMemory(condition)) return nullptr;
   std::vector<Var> inner;
   for (const VarRange& l : use.loops) inner.push_back(l.first);
   Expr rest = c->a - c->b, slotPart = intImm(0);
@@ -144,15 +105,14 @@ private:
   }
 
   void inspect(const AllocNode& a) {
-    UseCollector collector(a.buffer, speculable_, analyzer);
-    collector.visit(a.body);
-    if (!collector.ok) return;
+    auto uses = usesOf(Alloc(&a), speculable_, analyzer);
+    if (!uses) return;
     std::vector<Var> slots;
     for (size_t d = 0; d < a.buffer->rank(); ++d) slots.push_back(var("s" + std::to_string(d)));
     // What holds at every load whose value leaves the buffer.
     std::vector<Expr> common;
     bool first = true;
-    for (const Use& u : collector.uses) {
+    for (const Use& u : *uses) {
       if (!u.escapes) continue;
       std::vector<Expr> here;
       for (const Expr& c : u.conditions)
@@ -164,7 +124,7 @@ private:
       first = false;
     }
     if (common.empty()) return;
-    for (const Use& u : collector.uses) {
+    for (const Use& u : *uses) {
       if (!u.write || !u.harmless || !storesInside(u, a.buffer, analyzer)) continue;
       for (const Expr& c : u.conditions)
         if (Expr e = overSlots(c, u, slots, analyzer); e && contains(common, e)) dropped[u.node].push_back(c);

@@ -164,7 +164,7 @@ Stmt Vectorizer::letOf(const LetStmt& s) {
     lets_[s->var] = copy->var;
   }
   // Arithmetic on it wraps when it holds a loaded value.
-  bool data = s->value->dtype.isInteger() && !isPureIndex(s->value);
+  bool data = s->value->dtype.isInteger() && readsMemory(s->value);
   if (data) analyzer_.bind(s->var, s->value);
   copy->body = stmt(s->body);
   if (data) analyzer_.unbind(s->var);

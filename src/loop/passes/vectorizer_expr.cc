@@ -115,7 +115,7 @@ Expr Vectorizer::index(const Expr& e) {
     Expr stride = castTo(e->dtype, linear->factor);
     Expr base = analyzer_.simplify(linear->rest + stride * castTo(e->dtype, loop_->min));
     if (isConst(stride, 0)) return base;
-    if (isPureIndex(linear->rest) || !mask()) return make<const RampNode>(base, stride, lanes_);
+    if (!readsMemory(linear->rest) || !mask()) return make<const RampNode>(base, stride, lanes_);
   }
   return expr(simple);
 }
@@ -222,14 +222,14 @@ Expr Vectorizer::ifThenElse(const Call& c) {
 }
 
 Expr Vectorizer::condition(const Expr& e) {
-  Expr simple = isPureIndex(e) ? analyzer_.simplify(stripLikely(e)) : stripLikely(e);
+  Expr simple = !readsMemory(e) ? analyzer_.simplify(stripLikely(e)) : stripLikely(e);
   if (!varies(simple)) return expr(simple);
   if (const auto* b = simple.as<BinaryNode>(); b && (b->op == BinaryOp::kAnd || b->op == BinaryOp::kOr)) {
     Expr x = condition(b->a), y = condition(b->b);
     return x && y ? vectorBinary(b->op, x, y) : nullptr;
   }
   if (const auto* b = simple.as<BinaryNode>();
-      b && isComparison(b->op) && b->a->dtype == kInt64 && isPureIndex(b->a) && isPureIndex(b->b)) {
+      b && isComparison(b->op) && b->a->dtype == kInt64 && !readsMemory(b->a) && !readsMemory(b->b)) {
     Expr x = index(b->a), y = index(b->b);
     return x && y ? canonicalMask(vectorBinary(b->op, x, y), analyzer_) : nullptr;
   }

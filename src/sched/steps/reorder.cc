@@ -124,13 +124,9 @@ static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
 }
 
 static void apply(Schedule& sch, Reorder&, ReorderPlan&& plan) {
-  Stmt body = plan.before.back()->body;
-  for (size_t k = plan.order.size(); k-- > 0;) {
-    auto loop = mutableCopy(plan.before[plan.order[k]]);
-    loop->body = body;
-    body = Stmt(loop);
-  }
-  setBody(sch, replaceAt(plan.path, body));
+  std::vector<For> after;
+  for (size_t k : plan.order) after.push_back(plan.before[k]);
+  setBody(sch, replaceAt(plan.path, nestOf(after, plan.before.back()->body)));
 }
 
 STEP_INFO(Reorder, "reorder", kDoc)

@@ -163,13 +163,8 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
   rf->init = store(plan.partial, plan.init->value, at);
   rf->body = store(plan.partial, binary(plan.combined.op, load(plan.partial, at), value), at);
   rf->origin = block->origin;
-  Stmt nest = make<const BlockRealizeNode>(values, plan.realize->predicate, withDetectedAccess(Block(rf)));
-  for (size_t i = plan.loops.size(); i-- > 0;) {
-    auto loop = mutableCopy(plan.loops[i]);
-    loop->body = nest;
-    nest = Stmt(loop);
-  }
-  return nest;
+  return nestOf(plan.loops, make<const BlockRealizeNode>(values, plan.realize->predicate,
+                                                         withDetectedAccess(Block(rf))));
 }
 
 /// The original block over its spatial axes and the factored loop, with loops of its own.
@@ -210,13 +205,8 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
     for (const For& l : plan.loops) onReduction |= !loopMap.contains(l->var) && usesVar(c, l->var);
     if (!onReduction && !usesVar(c, factored->var)) conditions.push_back(substitute(c, loopMap));
   }
-  Stmt nest = make<const BlockRealizeNode>(values, conjunction(conditions), withDetectedAccess(Block(out)));
-  for (size_t i = kept.size(); i-- > 0;) {
-    auto loop = mutableCopy(kept[i]);
-    loop->body = nest;
-    nest = Stmt(loop);
-  }
-  return nest;
+  return nestOf(
+      kept, make<const BlockRealizeNode>(values, conjunction(conditions), withDetectedAccess(Block(out))));
 }
 
 static void apply(Schedule& sch, Rfactor& s, RfactorPlan&& plan) {
