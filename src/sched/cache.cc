@@ -105,11 +105,6 @@ Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache,
   return plan;
 }
 
-BlockRV applyCache(Schedule& sch, CachePlan&& plan) {
-  setBody(sch, plan.root);
-  return sch.addBlock(plan.name);
-}
-
 Result<std::vector<std::string>> consumerNames(const Schedule& sch, const ScopeInfo& info,
                                                const std::vector<BlockRV>& given, const Buffer& buffer) {
   std::vector<std::string> out;

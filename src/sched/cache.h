@@ -23,7 +23,13 @@ Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements
 /// With the copy of a region from one of the plan's buffers to the other. Fails when a thread around it
 /// would no longer be independent.
 Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region);
-BlockRV applyCache(Schedule& sch, CachePlan&& plan);
+
+namespace steps {
+template <class S> void apply(Schedule& sch, S& step, CachePlan&& plan) {
+  setBody(sch, plan.root);
+  step.result = sch.addBlock(plan.name);
+}
+} // namespace steps
 
 /// The names of the given blocks; all must be readers of the buffer in the scope. All readers when none are
 /// given.

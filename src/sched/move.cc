@@ -71,8 +71,4 @@ Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index) {
   return MovePlan{root};
 }
 
-void applyMove(Schedule& sch, MovePlan&& plan) {
-  setBody(sch, plan.root);
-}
-
 } // namespace bevel

@@ -21,6 +21,11 @@ struct MovePlan {
 /// The place among the items of the loop's body that `index` names (-1: the last possible, -2: the first),
 /// between the block's producers and its consumers there. Threads around it must stay independent.
 Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index);
-void applyMove(Schedule& sch, MovePlan&& plan);
+
+namespace steps {
+template <class S> void apply(Schedule& sch, S&, MovePlan&& plan) {
+  setBody(sch, plan.root);
+}
+} // namespace steps
 
 } // namespace bevel

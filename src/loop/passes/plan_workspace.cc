@@ -196,7 +196,7 @@ Result<PrimFunc> planWorkspace(const PrimFunc& f, const Target& target) {
   Expr sharedBytes = placeArea(shared, analyzer), threadBytes = placeArea(perThread, analyzer);
   const auto* guard = f->body.as<IfNode>();
   for (Expr* bytes : {&sharedBytes, &threadBytes})
-    if (guard && !guard->elseBody && isPureIndex(guard->condition) && !asConst(*bytes))
+    if (guard && !guard->elseBody && !readsMemory(guard->condition) && !asConst(*bytes))
       *bytes = select(guard->condition, *bytes, intImm(0)); // what does not run needs none
   std::unordered_map<Var, const Life*, RefHash> byData;
   for (const Life& p : all) byData[p.alloc->buffer->data] = &p;

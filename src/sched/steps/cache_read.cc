@@ -98,10 +98,6 @@ static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
   return finishCache(sch, plan, true, consumedRegion(body, plan, analyzer));
 }
 
-static void apply(Schedule& sch, CacheRead& s, CachePlan&& plan) {
-  s.result = applyCache(sch, std::move(plan));
-}
-
 STEP_INFO(CacheRead, "cache_read", kDoc)
 
 } // namespace bevel::steps

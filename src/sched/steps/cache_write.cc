@@ -106,10 +106,6 @@ static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
   return finishCache(sch, plan, false, region);
 }
 
-static void apply(Schedule& sch, CacheWrite& s, CachePlan&& plan) {
-  s.result = applyCache(sch, std::move(plan));
-}
-
 STEP_INFO(CacheWrite, "cache_write", kDoc)
 
 } // namespace bevel::steps

@@ -44,10 +44,6 @@ static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
   return planMove(move, std::move(nest), s.index);
 }
 
-static void apply(Schedule& sch, ComputeAt&, MovePlan&& plan) {
-  applyMove(sch, std::move(plan));
-}
-
 STEP_INFO(ComputeAt, "compute_at", kDoc)
 
 } // namespace bevel::steps

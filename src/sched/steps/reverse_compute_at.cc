@@ -222,10 +222,6 @@ static Result<MovePlan> check(const Schedule& sch, const ReverseComputeAt& s) {
   return planMove(move, makeNest(block, axes, s.preserveUnitLoops), s.index);
 }
 
-static void apply(Schedule& sch, ReverseComputeAt&, MovePlan&& plan) {
-  applyMove(sch, std::move(plan));
-}
-
 STEP_INFO(ReverseComputeAt, "reverse_compute_at", kDoc)
 
 } // namespace bevel::steps
