@@ -201,7 +201,7 @@ private:
   /// The value is the same all through an iteration.
   bool isStable(const Expr& e) const {
     return !readsMemory(e) || (isPure(e) && !effects_ &&
-                              !usesAnyVar(e, [&](const VarNode* v) { return stored_.contains(Var(v)); }));
+                               !usesAnyVar(e, [&](const VarNode* v) { return stored_.contains(Var(v)); }));
   }
   static bool usesLoops(const Expr& e, const std::vector<VarRange>& loops) {
     return usesAnyVar(e, [&](const VarNode* v) {

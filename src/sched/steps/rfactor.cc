@@ -163,8 +163,8 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
   rf->init = store(plan.partial, plan.init->value, at);
   rf->body = store(plan.partial, binary(plan.combined.op, load(plan.partial, at), value), at);
   rf->origin = block->origin;
-  return nestOf(plan.loops, make<const BlockRealizeNode>(values, plan.realize->predicate,
-                                                         withDetectedAccess(Block(rf))));
+  return nestOf(plan.loops,
+                make<const BlockRealizeNode>(values, plan.realize->predicate, withDetectedAccess(Block(rf))));
 }
 
 /// The original block over its spatial axes and the factored loop, with loops of its own.

@@ -134,7 +134,8 @@ private:
       return withOrigin(load(plan_.changed, plan_.map.apply(l->indices, analyzer)), l->origin);
     if (auto* s = n.as<StoreNode>(); s && isIt(*s->buffer))
       return withOrigin(store(plan_.changed, s->value, plan_.map.apply(s->indices, analyzer)), s->origin);
-    if (auto* block = n.as<BlockNode>(); block && (touches(block->reads, plan_.buffer->data) || touches(block->writes, plan_.buffer->data)))
+    if (auto* block = n.as<BlockNode>();
+        block && (touches(block->reads, plan_.buffer->data) || touches(block->writes, plan_.buffer->data)))
       return withDetectedAccess(Block(block));
     return n;
   }
