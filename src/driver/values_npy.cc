@@ -2,8 +2,9 @@
 #include "driver/values.h"
 
 #include "base/file.h"
+#include "ir/build.h"
+#include "ir/parser.h"
 
-#include <charconv>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -35,33 +36,16 @@ tl::unexpected<Error> refuse(const std::string& path, std::string why) {
   return fail(Error(ErrorCode::kInvalid, std::move(why)).in(path));
 }
 
-// What stands behind 'key': in the header.
-std::string_view valueOf(std::string_view header, std::string_view key) {
-  size_t at = header.find(fmt::format("'{}'", key));
-  if (at == std::string_view::npos) return {};
-  at = header.find(':', at);
-  if (at == std::string_view::npos) return {};
-  header.remove_prefix(at + 1);
-  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
-  return header;
-}
-
-std::optional<std::vector<int64_t>> shapeOf(std::string_view text) {
-  std::vector<int64_t> shape;
-  if (text.empty() || text[0] != '(') return std::nullopt;
-  text.remove_prefix(1);
-  while (!text.empty() && text[0] != ')') {
-    if (text[0] == ' ' || text[0] == ',') {
-      text.remove_prefix(1);
-      continue;
-    }
-    int64_t n = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (error != std::errc() || n < 0 || shape.size() >= 64) return std::nullopt;
-    shape.push_back(n);
-    text.remove_prefix(size_t(end - text.data()));
+std::optional<std::vector<int64_t>> shapeOf(const NodeRef& shape) {
+  const auto* items = shape.as<ListNode>();
+  if (!items || items->items.size() > 64) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const NodeRef& item : items->items) {
+    const auto* n = item.as<IntImmNode>();
+    if (!n || n->value < 0) return std::nullopt;
+    out.push_back(n->value);
   }
-  return shape;
+  return out;
 }
 
 // Fortran order to C order.
@@ -93,17 +77,19 @@ Result<Tensor> readNpy(const std::string& path) {
   for (size_t i = prefix; i-- > 8;) length = length << 8 | static_cast<unsigned char>(all[i]);
   if (length > all.size() - prefix) return refuse(path, "the header is cut off");
   std::string_view header = all.substr(prefix, length), data = all.substr(prefix + length);
-  std::string_view descr = valueOf(header, "descr");
+  auto parsed = parseExpression(header, {});
+  Dict fields = parsed && parsed->is<DictNode>() ? cast<DictNode>(*parsed) : Dict();
+  if (!fields) return refuse(path, "the header cannot be read");
+  const NodeRef given = attr(fields, "descr");
+  std::string descr = given.is<StringImmNode>() ? given.as<StringImmNode>()->value : "of several fields";
   std::optional<DType> dtype;
   for (const Descr& d : kDescrs) {
-    std::string_view text = descr.substr(std::min<size_t>(1, descr.size()), std::strlen(d.text));
     bool byteSized =
-        d.text[0] == '|' && text.size() == 3 && text.substr(1) == std::string_view(d.text).substr(1);
-    if (text == d.text || byteSized) dtype = d.dtype;
+        d.text[0] == '|' && descr.size() == 3 && descr.substr(1) == std::string_view(d.text).substr(1);
+    if (descr == d.text || byteSized) dtype = d.dtype;
   }
-  if (!dtype)
-    return refuse(path, fmt::format("element type {} is not supported", descr.substr(0, descr.find(','))));
-  auto shape = shapeOf(valueOf(header, "shape"));
+  if (!dtype) return refuse(path, fmt::format("element type {} is not supported", descr));
+  auto shape = shapeOf(attr(fields, "shape"));
   if (!shape) return refuse(path, "the shape cannot be read");
   auto count = elementCount(*shape);
   if (!count) return refuse(path, count.error().message);
@@ -113,7 +99,7 @@ Result<Tensor> readNpy(const std::string& path) {
   if (!tensor) return refuse(path, tensor.error().message);
   if ((*tensor)->byteSize())
     std::memcpy((*tensor)->mutableBytes(), data.data(), size_t((*tensor)->byteSize()));
-  if (valueOf(header, "fortran_order").starts_with("True")) return transposed(**tensor);
+  if (attrInt(fields, "fortran_order")) return transposed(**tensor);
   return Tensor(*tensor);
 }
 

@@ -1,6 +1,8 @@
 // Words of the notation.
 #include "ir/notation.h"
 
+#include "ir/stmt.h"
+
 namespace bevel::detail {
 
 bool isReservedKeyword(std::string_view key) {

@@ -117,8 +117,7 @@ Value Parser::unknownForm(const Args& args) {
   std::string prefix = args.name.substr(0, 2);
   std::vector<std::string> candidates;
   if (prefix == "T.") {
-    candidates = {"T.grid",   "T.serial",         "T.parallel", "T.vectorized",
-                  "T.unroll", "T.thread_binding", "T.sblock",   "T.init"};
+    candidates = {"T.sblock", "T.init"};
     for (int i = 0; i < numIntrins(); ++i) candidates.push_back(prefix + intrinInfo(Intrin(i)).name);
   }
   for (const auto& row : forms())

@@ -257,7 +257,7 @@ Value Parser::call(Value callee, const Token& start) {
   if (callee.tag == Value::kPath) {
     if (script_ && callee.text.starts_with("sch.")) return scriptCall(args);
     bool known =
-        callee.text == "float" ||
+        findForm(callee.text) ||
         (callee.text.size() > 2 && std::string_view("TRI").find(callee.text[0]) != std::string_view::npos &&
          callee.text[1] == '.');
     if (known) return callForm(args);

@@ -231,6 +231,7 @@ private:
 #define FORM(handler, spellings, arguments) Value handler(Args&);
 #include "ir/notation.def"
   Value binaryCall(Args& args);
+  Value loops(Args& args);
   Value unaryCall(Args& args);
   Value tLimit(Args& args);
   Value regions(Args& args);

@@ -35,6 +35,13 @@ bool sameValue(const Value& a, const Value& b) {
   return same;
 }
 
+bool has(const OpSignature& signature, const std::string& argument) {
+  bool found = argument == "attrs";
+  for (const std::string& input : signature.inputs) found |= input == argument;
+  for (const OpSignature::Attr& a : signature.attrs) found |= a.name == argument;
+  return found;
+}
+
 /// Axes in order up to the last, counted from the end.
 bool areLast(const Value& axes) {
   int64_t n = int64_t(axes.items.size());
@@ -105,8 +112,14 @@ std::optional<Value> Parser::spelled(const std::string& op, const Args& args) {
     popScope();
     if (v) return v;
   }
-  if (known.empty() || (options_.signatureOf && options_.signatureOf(op)) || !options_.signatureOf)
-    return std::nullopt;
+  if (known.empty() || !options_.signatureOf) return std::nullopt;
+  bool ours = true; // our operator of that name takes the keywords
+  if (auto signature = options_.signatureOf(op))
+    for (size_t k = 0; k < args.kw.size(); ++k)
+      ours &= args.takenKeywords[k] || has(*signature, args.kw[k].first);
+  else
+    ours = false;
+  if (ours) return std::nullopt;
   return failed(args.at, args.name + " does not take these arguments", "it takes " + known);
 }
 

@@ -256,62 +256,53 @@ bool Parser::assertStatement() {
 
 // ---- compound statements
 
-bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loops) {
-  Token where = peek();
-  if (!atKind(TokenKind::kName))
-    return report(where, "expected range(…) or T.grid(…), T.serial(…), T.parallel(…), …");
-  Value callee = nameValue(take());
-  while (callee.ok() && accept(".")) callee = attribute(callee, where);
-  if (!callee.ok()) return false;
-  Args args;
-  args.name = callee.text, args.at = where;
-  static constexpr std::pair<std::string_view, ForKind> kKinds[] = {
-      {"range", ForKind::kSerial},        {"T.serial", ForKind::kSerial},
-      {"T.range", ForKind::kSerial},      {"T.grid", ForKind::kSerial},
-      {"T.parallel", ForKind::kParallel}, {"T.vectorized", ForKind::kVectorized},
-      {"T.unroll", ForKind::kUnrolled},   {"T.thread_binding", ForKind::kThreadBinding}};
-  std::optional<ForKind> kind;
-  for (const auto& [name, k] : kKinds)
-    if (callee.tag == Value::kPath && callee.text == name) kind = k;
-  if (!kind)
-    return report(where, "cannot loop over " + describe(callee),
-                  "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
-  if (!at("(")) return expect("(");
-  if (!arguments(args).ok() || !bindArguments(args, "* annotations? thread? step?")) return false;
-  bool grid = callee.text == "T.grid";
-  if (!grid && targets.size() != 1)
-    return report(where, callee.text + " gives one loop variable, but " + std::to_string(targets.size()) +
-                             " are named");
-  if (grid && args.pos.size() != targets.size())
-    return report(where, "T.grid has " + std::to_string(args.pos.size()) + " extents for " +
-                             std::to_string(targets.size()) + " loop variables");
-  Dict annotations;
-  std::string thread;
+/// range(n), T.grid(n, m), T.parallel(start, stop), T.thread_binding(n, thread="threadIdx.x")
+Value Parser::loops(Args& args) {
+  Value out;
+  out.tag = Value::kLoops, out.number = args.code, out.keys = {args.name};
+  bool grid = args.name == "T.grid";
+  size_t n = args.pos.size();
   if (const Value* a = args.given("annotations")) {
-    annotations = attrDict(*a, args.where("annotations"));
-    if (!annotations) return false;
+    out.node = attrDict(*a, args.where("annotations"));
+    if (!out.node) return Value();
   }
-  bool threadLast =
-      *kind == ForKind::kThreadBinding && args.pos.size() >= 2 && args.pos.back().tag == Value::kString;
-  if (*kind == ForKind::kThreadBinding) {
-    auto tag = threadLast ? std::optional(args.pos.back().text) : stringArg(args, "thread", "");
-    if (!tag) return false;
-    if (tag->empty()) return report(where, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
-    thread = *tag;
+  if (ForKind(args.code) == ForKind::kThreadBinding) {
+    bool last = n >= 2 && args.pos.back().tag == Value::kString;
+    auto tag = last ? std::optional(args.pos.back().text) : stringArg(args, "thread", "");
+    if (!tag) return Value();
+    if (tag->empty()) return failed(args.at, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
+    out.text = *tag, n -= last;
   }
   auto step = intArg(args, "step", 1);
-  if (!step) return false;
-  if (*step != 1) return report(where, "loops have a step of 1", "multiply the variable instead");
-  size_t n = args.pos.size() - threadLast;
-  if (!grid && (n < 1 || n > 2)) return report(where, callee.text + " takes a stop, or a start and a stop");
+  if (!step) return Value();
+  if (*step != 1) return failed(args.at, "loops have a step of 1", "multiply the variable instead");
+  if (!grid && (n < 1 || n > 2)) return failed(args.at, args.name + " takes a stop, or a start and a stop");
+  for (size_t i = grid ? 0 : n - 1; i < n; ++i) {
+    Range r = rangeOf(!grid && n == 2 ? args.pos[0] : Value::integer(0), args.pos[i], args.posAt[i]);
+    if (!r) return Value();
+    out.items.push_back(Value::of(r));
+  }
+  return out;
+}
+
+bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loops) {
+  Token where = peek();
+  Value v = postfix();
+  if (!v.ok()) return false;
+  if (v.tag != Value::kLoops)
+    return report(where, "cannot loop over " + describe(v),
+                  "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
+  if (v.items.size() != targets.size())
+    return report(where, v.keys[0] + " gives " + std::to_string(v.items.size()) + " loop variable" +
+                             (v.items.size() == 1 ? "" : "s") + ", but " + std::to_string(targets.size()) +
+                             (targets.size() == 1 ? " is named" : " are named"));
   for (size_t i = 0; i < targets.size(); ++i) {
-    Value start = !grid && n == 2 ? args.pos[0] : Value::integer(0);
-    Range r = rangeOf(start, args.pos[grid ? i : n - 1], args.posAt[grid ? i : n - 1]);
-    if (!r) return false;
-    Var v = var(std::string(targets[i].text), r->extent->dtype);
-    auto loop = make<ForNode>(v, r->min, r->extent, *kind, Stmt(), annotations, thread);
+    Range r = cast<RangeNode>(v.items[i].node);
+    Var x = var(std::string(targets[i].text), r->extent->dtype);
+    auto loop = make<ForNode>(x, r->min, r->extent, ForKind(v.number), Stmt(),
+                              v.node ? cast<DictNode>(v.node) : Dict(), v.text);
     loops.push_back(placed(loop, targets[i]));
-    loopRanges_[v] = r;
+    loopRanges_[x] = r;
   }
   return true;
 }

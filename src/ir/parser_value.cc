@@ -36,6 +36,8 @@ std::string Parser::describe(const Value& v) const {
     return "'" + v.text + "'";
   case Value::kModule:
     return "the module";
+  case Value::kLoops:
+    return "the head of a loop";
   default:
     break;
   }

@@ -25,6 +25,7 @@ struct Value {
     kPath,      // a dotted name of the notation: "T.exp"
     kModule,    // the class, or `cls`
     kMatchCast, // node: the value; items[0]: the type
+    kLoops,     // what a `for` runs over: a row of ranges, with kind, annotations and thread
     kLet,       // head of `with T.LetStmt(…)`: node is the value, items[0] its type if given
   };
   Tag tag = kFailed;
