@@ -20,7 +20,7 @@ namespace {
 /// "" when machine code and interpreter agree on every parameter, else what differs.
 std::string runDifference(const PrimFunc& f, const PrimFunc& lowered, bevel_kernel kernel, const Dims& dims) {
   auto expected = makeArguments(f, dims);
-  if (auto status = interpret(f, expected); !status) return "interpreter: " + status.error().str();
+  if (auto status = bevel::testing::interpretNest(f, expected); !status) return "interpreter: " + status.error().str();
   std::vector<int64_t> dimValues;
   for (const Var& v : kernelDims(lowered)) dimValues.push_back(evaluate(v, dims));
   for (int threads : {1, 3}) {
@@ -74,7 +74,7 @@ TEST(LlvmLoweredFuzz, RandomText) {
     for (int64_t n : {0, 1, 5}) {
       Dims dims = {{"n", n}, {"l", (n + int64_t(seed)) % 4}};
       auto arguments = makeArguments(f, dims);
-      if (!interpret(f, arguments)) continue; // reads what nothing wrote
+      if (!bevel::testing::interpretNest(f, arguments)) continue; // reads what nothing wrote
       EXPECT_EQ(runDifference(f, *lowered, module->kernel("kernel"), dims), "") << "seed " << seed << "\n"
                                                                                 << text;
     }

@@ -1,5 +1,7 @@
 #include "tests/loop/lower_support.h"
 
+#include "tests/loop/random_nest.h"
+
 #include "ir/printer.h"
 #include "ir/structural.h"
 #include "ir/verify.h"
@@ -78,7 +80,7 @@ Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,
     std::memcpy(t->mutableBytes(), a->bytes(), size_t(a->byteSize()));
     copies.push_back(t);
   }
-  BEVEL_CHECK(interpret(f, copies));
+  BEVEL_CHECK(testing::interpretNest(f, copies));
   return copies;
 }
 

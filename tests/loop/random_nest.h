@@ -2,12 +2,14 @@
 // several writers, loops shared by blocks, statements without blocks, loops that do not start at zero, whose
 // range moves with another loop or depends on data, predicates and conditions on what the body writes or that
 // cut triangles and bands, temporaries, views of one memory, several symbolic sizes that are 0 or 1, dimensions
-// of one, floats, axes that run backwards or do not start at zero, reductions with init.
+// of one, floats, axes that run backwards or do not start at zero, reductions with init, calls that get pointers to parts
+// of buffers, expressions that both sides of a condition and what follows compute, or that only a condition makes safe.
 //
 // Indices stay in bounds. Loops marked parallel or vectorised are independent: what they write, they access
 // at their own variable only. A program may read an element that nothing wrote; the interpreter refuses it.
 #pragma once
 
+#include "loop/interpreter.h"
 #include "tests/dice.h"
 
 #include <fmt/format.h>
@@ -16,7 +18,28 @@
 #include <string>
 #include <vector>
 
+/// What programs call: two elements from two. Machine code finds it in the test program by its name.
+extern "C" [[gnu::used]] inline int32_t bevel_test_mix(const int32_t* from, int32_t* to) {
+  int32_t sum = int32_t(uint32_t(from[0]) + uint32_t(from[1]));
+  to[1] = from[0];
+  to[0] = sum;
+  return 0;
+}
+
 namespace bevel::testing {
+
+/// Interprets a program that may call it.
+inline Status interpretNest(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors) {
+  auto callee = [](std::string_view, const std::vector<Ref<TensorObject>>& t) -> Status {
+    bevel_test_mix(reinterpret_cast<const int32_t*>(t[0]->bytes()),
+                   reinterpret_cast<int32_t*>(t[1]->mutableBytes()));
+    return {};
+  };
+  FunctionRef<Status(std::string_view, const std::vector<Ref<TensorObject>>&)> functions = callee;
+  InterpretOptions options;
+  options.callee = &functions;
+  return interpret(f, tensors, {}, options);
+}
 
 class RandomNest {
 public:
@@ -93,7 +116,7 @@ private:
   }
 
   void statement(int depth) {
-    int64_t kind = depth >= 4 ? dice_.upTo(3) : dice_.upTo(12);
+    int64_t kind = depth >= 4 ? dice_.upTo(3) : dice_.upTo(14);
     switch (kind) {
     case 0:
     case 1:
@@ -117,6 +140,10 @@ private:
       return pinned_.empty() && depth > 0 ? whileLoop(depth) : conditional(depth);
     case 9:
       return reduction(depth);
+    case 10:
+      return common(depth);
+    case 11:
+      return pinned_.empty() ? call() : common(depth);
     default:
       return loop(depth);
     }
@@ -142,6 +169,53 @@ private:
     if (dice_.upTo(2)) return;
     line("else:");
     nested(depth);
+  }
+
+  void use(const std::string& e) {
+    const Memory* m = target();
+    if (!m || m->isFloat) return line(fmt::format("T.evaluate({})", e));
+    line(fmt::format("{} = {} + {}", access(*m), e, dice_.upTo(3)));
+  }
+
+  /// One expression on several ways: both sides and what follows, or where a condition makes it safe alone.
+  void common(int depth) {
+    bool guarded = dice_.oneIn(2);
+    int64_t last = dice_.upTo(3);
+    std::string first = guarded ? fmt::format("R[{}]", last) : load();
+    std::string e = fmt::format("({} * {} + {})", first, load(), value(1));
+    line(fmt::format("if {}:", guarded ? fmt::format("{} < l", last) : condition()));
+    ++indent_;
+    use(e);
+    if (dice_.oneIn(2)) body(depth + 1, 1);
+    use(e);
+    --indent_;
+    if (dice_.oneIn(2)) {
+      line("else:");
+      ++indent_;
+      use(guarded ? value(2) : e);
+      --indent_;
+    }
+    if (!guarded) use(e);
+  }
+
+  /// Two elements of a buffer from two of a parameter, through pointers.
+  void call() {
+    std::vector<const Memory*> from, to;
+    for (const Memory& m : buffers_) {
+      if (m.isFloat || m.shape[0] == kSymbolic) continue;
+      to.push_back(&m);
+      if (std::string("ABMU").find(m.name) != std::string::npos)
+        from.push_back(&m); // nothing else is sure to be written
+    }
+    auto pointer = [&](const std::vector<const Memory*>& fit, const char* mode) {
+      const Memory& m = *dice_.pick(fit);
+      int64_t size = 1;
+      for (int64_t d : m.shape) size *= d;
+      return fmt::format("{}.access_ptr(\"{}\", offset={}, extent=2)", m.name, mode, index(size - 1, false));
+    };
+    std::string source = pointer(from, "r");
+    line(fmt::format("T.evaluate(T.call_extern(\"int32\", \"bevel_test_mix\", {}, {}))", source,
+                     pointer(to, "w")));
   }
 
   /// A loop header; its variable becomes visible.

@@ -50,9 +50,11 @@ Stmt Vectorizer::stmt(const Stmt& s) {
     if (copy->body) out = copy;
     break;
   }
-  case Kind::kEvaluate:
-    if (isPure(static_cast<const EvaluateNode&>(*s).value)) return s;
+  case Kind::kEvaluate: {
+    const Expr& value = static_cast<const EvaluateNode&>(*s).value;
+    if (isPure(value)) return varies(value) ? Stmt(make<const EvaluateNode>(constant(kInt32, 0))) : s; // no effect
     break;
+  }
   default:
     break;
   }
