@@ -20,7 +20,8 @@ namespace {
 /// "" when machine code and interpreter agree on every parameter, else what differs.
 std::string runDifference(const PrimFunc& f, const PrimFunc& lowered, bevel_kernel kernel, const Dims& dims) {
   auto expected = makeArguments(f, dims);
-  if (auto status = bevel::testing::interpretNest(f, expected); !status) return "interpreter: " + status.error().str();
+  if (auto status = bevel::testing::interpretNest(f, expected); !status)
+    return "interpreter: " + status.error().str();
   std::vector<int64_t> dimValues;
   for (const Var& v : kernelDims(lowered)) dimValues.push_back(evaluate(v, dims));
   for (int threads : {1, 3}) {

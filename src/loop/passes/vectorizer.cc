@@ -52,7 +52,8 @@ Stmt Vectorizer::stmt(const Stmt& s) {
   }
   case Kind::kEvaluate: {
     const Expr& value = static_cast<const EvaluateNode&>(*s).value;
-    if (isPure(value)) return varies(value) ? Stmt(make<const EvaluateNode>(constant(kInt32, 0))) : s; // no effect
+    if (isPure(value))
+      return varies(value) ? Stmt(make<const EvaluateNode>(constant(kInt32, 0))) : s; // no effect
     break;
   }
   default:
