@@ -80,7 +80,8 @@ Result<Tensor> readNpy(const std::string& path) {
   auto parsed = parseExpression(header, {});
   Dict fields = parsed && parsed->is<DictNode>() ? cast<DictNode>(*parsed) : Dict();
   if (!fields) return refuse(path, "the header cannot be read");
-  const NodeRef given = attr(fields, "descr");
+  auto field = [&](std::string_view key) { return attr(fields, key); };
+  NodeRef given = field("descr");
   std::string descr = given.is<StringImmNode>() ? given.as<StringImmNode>()->value : "of several fields";
   std::optional<DType> dtype;
   for (const Descr& d : kDescrs) {
@@ -89,7 +90,7 @@ Result<Tensor> readNpy(const std::string& path) {
     if (descr == d.text || byteSized) dtype = d.dtype;
   }
   if (!dtype) return refuse(path, fmt::format("element type {} is not supported", descr));
-  auto shape = shapeOf(attr(fields, "shape"));
+  auto shape = shapeOf(field("shape"));
   if (!shape) return refuse(path, "the shape cannot be read");
   auto count = elementCount(*shape);
   if (!count) return refuse(path, count.error().message);
@@ -99,7 +100,8 @@ Result<Tensor> readNpy(const std::string& path) {
   if (!tensor) return refuse(path, tensor.error().message);
   if ((*tensor)->byteSize())
     std::memcpy((*tensor)->mutableBytes(), data.data(), size_t((*tensor)->byteSize()));
-  if (attrInt(fields, "fortran_order")) return transposed(**tensor);
+  const auto* fortran = field("fortran_order").as<IntImmNode>();
+  if (fortran && fortran->value) return transposed(**tensor);
   return Tensor(*tensor);
 }
 

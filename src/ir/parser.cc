@@ -301,26 +301,18 @@ bool Parser::decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sT
     if (last == "macro" || last == "inline")
       return report(where, "macros are not supported", "write the statements in place");
     kind = last;
-    if (accept("(")) {
-      while (!at(")")) {
-        Token key = take();
-        if (key.kind != TokenKind::kName || !expect("="))
-          return report(key, "expected a keyword such as private=True");
-        Token value = take();
-        bool set = value.is("True");
-        if (!set && !value.is("False")) return report(value, "expected True or False");
-        if (key.is("private"))
-          isPrivate = set;
-        else if (key.is("pure"))
-          pure = set;
-        else if (key.is("s_tir"))
-          sTir = set;
-        else if (!key.is("check_well_formed") && !key.is("persistent"))
-          return report(key, "unknown keyword '" + std::string(key.text) + "'");
-        if (!accept(",")) break;
-      }
-      if (!expect(")")) return false;
-    }
+    Args args;
+    args.name = "@" + last, args.at = where;
+    if (at("(") && (!arguments(args).ok() ||
+                    !bindArguments(args, "= private? pure? s_tir? check_well_formed? persistent?")))
+      return false;
+    auto flag = [&](std::string_view key, bool& out) {
+      const Value* v = args.find(key);
+      if (v && v->tag != Value::kBool) return report(args.where(key), "expected True or False");
+      if (v) out = v->number != 0;
+      return true;
+    };
+    if (!flag("private", isPrivate) || !flag("pure", pure) || !flag("s_tir", sTir)) return false;
     if (!expectKind(TokenKind::kNewline, "the end of the line")) return false;
     while (atKind(TokenKind::kNewline)) take();
   }
