@@ -267,17 +267,31 @@ private:
   std::optional<Ends> linearEnds(const Expr& e) {
     auto form = affineIn(e, loops_, analyzer_);
     DType type = e->dtype;
-    Expr least = form ? restOf(*form, loops_, type, analyzer_) : nullptr, greatest = least;
-    if (!least || !isOfSizes(least)) return std::nullopt;
+    Expr rest = form ? restOf(*form, loops_, type, analyzer_) : nullptr;
+    bool bySizes = !rest; // a size may multiply a loop
+    if (bySizes) rest = e;
+    Expr least = constant(type, 0), greatest = least;
     for (size_t i = 0; i < loops_.size(); ++i) {
-      int64_t coefficient = form->coefOf(loops_[i]);
-      if (coefficient == 0) continue;
-      Expr factor = constant(type, coefficient), first = castTo(type, ranges_[i].first) * factor,
+      Expr factor = bySizes ? factorOut(rest, loops_[i]) : constant(type, form->coefOf(loops_[i]));
+      if (!factor) return std::nullopt;
+      if (isConst(factor, 0)) continue;
+      bool grows = analyzer_.prove(factor >= constant(type, 0));
+      if (!grows && !analyzer_.prove(factor <= constant(type, 0))) return std::nullopt;
+      Expr first = castTo(type, ranges_[i].first) * factor,
            last = castTo(type, ranges_[i].first + ranges_[i].second - 1) * factor;
-      if (coefficient < 0) std::swap(first, last);
+      if (!grows) std::swap(first, last);
       least = least + first, greatest = greatest + last;
     }
-    return Ends{analyzer_.simplify(least), analyzer_.simplify(greatest), true, true};
+    if (!isOfSizes(rest)) return std::nullopt;
+    return Ends{analyzer_.simplify(rest + least), analyzer_.simplify(rest + greatest), true, true};
+  }
+
+  /// The factor of the loop, where it is one of sizes; what does not hold the loop stays in `rest`.
+  Expr factorOut(Expr& rest, const Var& loop) {
+    auto view = linearIn(rest, loop, analyzer_);
+    if (!view || !isOfSizes(view->factor)) return nullptr;
+    rest = view->rest;
+    return view->factor;
   }
 
   /// Some iteration runs wherever the extents of the loops are positive.

@@ -160,6 +160,76 @@ def test_condition_longer_than_the_data(run):
     np.testing.assert_array_equal(run(model, given), [9])
 
 
+WIDE = {"strides": [2**63 - 1, 2**63 - 3]}
+HUGE = {
+    "stride of a pool": (
+        "MaxPool",
+        [f32(1, 1, 4, 4)],
+        {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER"} | WIDE,
+    ),
+    "stride of a convolution": (
+        "Conv",
+        [f32(1, 1, 4, 4), f32(1, 1, 2, 2)],
+        {"auto_pad": "SAME_LOWER"} | WIDE,
+    ),
+    "stride of a transposed one": (
+        "ConvTranspose",
+        [f32(1, 1, 4, 4), f32(1, 1, 2, 2)],
+        {"auto_pad": "SAME_LOWER"} | WIDE,
+    ),
+    "dilation": ("Conv", [f32(1, 1, 4, 4), f32(1, 1, 2, 2)], {"dilations": [2**62, 2**62]}),
+    "kernel": ("LpPool", [f32(1, 1, 4, 4)], {"kernel_shape": [2**62, 2**62], "auto_pad": "SAME_UPPER"}),
+    "pads": ("AveragePool", [f32(1, 1, 4, 4)], {"kernel_shape": [2, 2], "pads": [2**62] * 4}),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_huge_attributes(run, name):
+    op, inputs, attributes = HUGE[name]
+    run(*model_of(op, inputs, weights=[1][: len(inputs) - 1], opset=18, **attributes), code=3)
+
+
+@pytest.mark.parametrize("size", [2**62, 2**62 + 1, 2**63 - 1])
+def test_neighbours_beyond_all_channels(run, size):
+    x = f32(1, 3, 4, 4)
+    y = run(*model_of("LRN", [x], size=size, opset=18))
+    np.testing.assert_allclose(y, x, rtol=1e-6)  # the squares are divided by the number of neighbours
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_axes_of_other_integers(run, constant):
+    model, given = model_of(
+        "Unsqueeze", [f32(2, 3), np.array([0, 1], np.int16)], weights=[1] if constant else []
+    )
+    assert run(model, given).shape == (1, 1, 2, 3)
+
+
+def test_parts_that_are_not_used_cost_nothing(run):
+    parts = [f"p{k}" for k in range(8192)]
+    x = f32(len(parts), 2)
+    nodes = [
+        helper.make_node("Split", ["x"], parts, axis=0, num_outputs=len(parts)),
+        helper.make_node("Add", [parts[0], parts[-1]], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)]
+    graph = helper.make_graph(nodes, "parts", infos, [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    np.testing.assert_array_equal(run(model, {"x": x}), x[:1] + x[-1:])
+
+
+@pytest.mark.parametrize("shape", [(2**62, 3), (2**62, 2**62)])
+def test_tensors_beyond_all_memory(bevel, tmp_path, shape):
+    info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [info], [onnx.ValueInfoProto(name="y")]
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10),
+        tmp_path / "m.onnx",
+    )
+    assert "overflows" in bevel("run", tmp_path / "m.onnx", code=3, timeout=60).stderr
+
+
 def test_zero_remainders_have_the_sign_of_the_divisor(run):
     x, y = np.array([0, -0.0, 0, -0.0, 4], np.float32), np.array([-2, 2, 2, -2, -2], np.float32)
     model, given = model_of("Mod", [x, y])
