@@ -90,8 +90,10 @@ const std::vector<LoopPass>& loopPasses(std::string_view kind) {
 std::vector<Pass> lowerPasses(const Target& target) {
   std::vector<Pass> out;
   for (const LoopPass& p : loopPasses(target.kind())) {
-    auto run = [&target, &p](const PrimFunc& f) -> Result<PrimFunc> {
-      if (!attr(f->attrs, "target")) return p.run(f, target);
+    auto run = [&target, &p, text = target.brief()](const PrimFunc& f) -> Result<PrimFunc> {
+      NodeRef carried = attr(f->attrs, "target");
+      const auto* same = carried.as<StringImmNode>(); // as nearly always: it is not parsed each time
+      if (!carried || (same && same->value == text)) return p.run(f, target);
       BEVEL_TRY(Target own, targetOf(f, target));
       return p.run(f, own);
     };
