@@ -1,6 +1,7 @@
 // How long schedule steps take: a trace of a tiled matrix product and each of its steps, in microseconds.
 // `./dev build release bench_schedule_steps && build-release/bench/bench_schedule_steps`; the figures are medians.
 #include "ir/parser.h"
+#include "ir/structural.h"
 #include "sched/schedule.h"
 
 #include <algorithm>
