@@ -101,7 +101,9 @@ private:
     if (node.is<ForNode>() && !settled_.contains(node.get())) {
       For loop = cast<ForNode>(node);
       bool small = countStatements(loop->body) <= kMaxStatements;
-      if (loop->forKind == ForKind::kSerial && small && !isConst(loop->extent, 1)) {
+      // Every part computes the range again, which an earlier part must not change.
+      bool fixed = !readsMemory(loop->min) && !readsMemory(loop->extent);
+      if (loop->forKind == ForKind::kSerial && small && fixed && !isConst(loop->extent, 1)) {
         ConditionSolver solver{loop, analyzer};
         solver.visit(loop->body, 0);
         if (!solver.solved.empty())
