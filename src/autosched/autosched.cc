@@ -146,12 +146,12 @@ Result<DefaultSchedule> scheduleBy(const PrimFunc& f, const Target& target, Redu
   return out;
 }
 
-bool isStrict() {
+} // namespace
+
+bool strictSchedules() {
   const char* strict = std::getenv("BEVEL_STRICT_SCHEDULE");
   return strict && std::string_view(strict) == "1";
 }
-
-} // namespace
 
 Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
                                        const std::vector<ScheduleWay>& ways) {
@@ -161,7 +161,7 @@ Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
     BEVEL_TRY(out, way.make(f, target));
     auto lowered = lower(out.function, target);
     if (lowered || (failures.empty() && !lower(f, target))) break; // not the schedule's fault
-    if (isStrict())
+    if (strictSchedules())
       return fail(
           std::move(lowered.error()).note(std::string("a schedule with ") + way.name + " cannot be lowered"));
     failures.push_back(std::string("a schedule with ") + way.name +
@@ -170,6 +170,10 @@ Result<DefaultSchedule> firstLowerable(const PrimFunc& f, const Target& target,
   out.simpler = !failures.empty();
   out.why.insert(out.why.begin(), failures.begin(), failures.end());
   return out;
+}
+
+Result<DefaultSchedule> scheduleByRules(const PrimFunc& f, const Target& target) {
+  return isPlain(f) ? scheduleBy(f, target, {}, kModel) : DefaultSchedule{f, {}, {}};
 }
 
 Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target, const Answers& answers) {

@@ -18,9 +18,16 @@ struct DefaultSchedule {
 
 /// With the model's answers it never fails on a valid program: where no rule fits, or a step is refused, that part
 /// keeps its plain loops and `why` says so; a schedule that cannot be lowered is replaced by the next simpler one,
-/// and with the environment variable BEVEL_STRICT_SCHEDULE=1, as tests run, it is an error. With other answers
+/// or is an error (strictSchedules). With other answers
 /// (autosched/decisions.h) it fails with the reason where one of them cannot be carried out, or the whole not lowered.
 Result<DefaultSchedule> scheduleDefault(const PrimFunc& f, const Target& target, const Answers& answers = {});
+
+/// The schedule by all rules as it comes, for a compile that lowers it next: only where that fails need scheduleDefault
+/// be asked, which lowers what it gives.
+Result<DefaultSchedule> scheduleByRules(const PrimFunc& f, const Target& target);
+
+/// A schedule that cannot be lowered is an error: the environment variable BEVEL_STRICT_SCHEDULE is 1, as tests run.
+bool strictSchedules();
 
 /// A way to schedule a program, and what it does without, for people.
 struct ScheduleWay {

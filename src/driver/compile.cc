@@ -96,7 +96,14 @@ Result<Module> readText(const std::string& path) {
 Result<Compiled> compileModule(const Module& module, const BuildOptions& options, const std::string& main) {
   registerOps();
   Result<Compiled> out = fail(ErrorCode::kInternal, "not run");
-  withLargeStack([&] { out = compileHere(module, options, main); });
+  // Schedules are lowered only once as a rule: where the whole fails, each is checked, so that the next simpler one is taken.
+  BuildOptions unchecked = options;
+  unchecked.checkSchedules = false;
+  withLargeStack([&] {
+    out = compileHere(module, unchecked, main);
+    bool again = !out && options.optimize && !strictSchedules();
+    if (again) out = compileHere(module, options, main);
+  });
   return out;
 }
 

@@ -89,7 +89,7 @@ Pass asking(PipelineContext& c, std::string name, std::string doc,
 
 Result<Module> notedSchedules(PipelineContext& context, const Module& module) {
   const BuildOptions& o = context.options;
-  BEVEL_TRY(Module out, scheduleAll(module, o.target, o.threads, &context.schedules));
+  BEVEL_TRY(Module out, scheduleAll(module, o.target, o.checkSchedules, o.threads, &context.schedules));
   if (!o.notes) return out;
   for (const ScheduleReport& s : context.schedules) {
     auto note = [&](std::string text, bool detail = false) {
@@ -136,7 +136,7 @@ Result<Module> fold(const BuildOptions& o, const Module& module) {
     }
     Module scheduled = all;
     if (o.optimize) {
-      BEVEL_TRY(scheduled, scheduleAll(all, target, o.threads));
+      BEVEL_TRY(scheduled, scheduleAll(all, target, o.checkSchedules, o.threads));
     }
     PassOptions run;
     run.threads = o.threads;

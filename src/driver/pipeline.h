@@ -15,6 +15,7 @@ struct BuildOptions {
   Target target = Target::host();
   int threads = 0;                  // that compile; 0: one a processor
   bool optimize = true;             // false: plain loops, for comparison and for finding faults
+  bool checkSchedules = true;       // every default schedule is lowered, to see whether it can be
   bool onlySchedule = false;        // of the optimisations, only the schedules of single operators
   bool interpret = false;           // tensor programs run in the reference interpreter (load only)
   bool fastMath = false;            // reassociation, approximate division (docs/numerics.md)

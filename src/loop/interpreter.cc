@@ -111,8 +111,8 @@ private:
     auto count = elementCount(shape);
     if (!count) fault(count.error().message, b);
     if (*count > (int64_t(1) << 32)) fault("allocation of '" + b->name + "' is too large to interpret", b);
-    memory_[b->data] =
-        std::make_shared<Memory>(Memory::allocated(b->dtype.scalar(), *count * b->dtype.lanes));
+    memory_[b->data] = std::make_shared<Memory>(
+        Memory::allocated(b->dtype.scalar(), *count * b->dtype.lanes, options_.filled));
   }
 
   Memory& memoryOf(const Buffer& b) {

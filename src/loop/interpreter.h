@@ -25,6 +25,9 @@ struct InterpretOptions {
   FunctionRef<Status(std::string_view name, const std::vector<Ref<TensorObject>>& tensors)>* callee = nullptr;
   /// Statements executed before the run is given up (an endless While); 0: no limit.
   int64_t maxSteps = 0;
+  /// Allocated memory holds arbitrary values, as that of a machine, and reading one is no fault: what lanes that are off
+  /// compute for nothing.
+  bool filled = false;
 };
 
 /// Runs f. `tensors`: one for each buffer parameter in order; outputs are written in place. `scalars`: one

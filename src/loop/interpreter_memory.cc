@@ -1,8 +1,8 @@
 // See the header.
 #include "loop/interpreter_memory.h"
-
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace bevel::interp {
 
@@ -12,10 +12,11 @@ Memory Memory::ofParameter(Ref<TensorObject> bytes) {
   return out;
 }
 
-Memory Memory::allocated(DType t, int64_t count) {
+Memory Memory::allocated(DType t, int64_t count, bool filled) {
   Memory out;
   out.bytes_ = TensorObject::zeros(t, {count});
-  out.written_.assign(size_t(out.bytes_->byteSize()), false);
+  out.written_.assign(size_t(out.bytes_->byteSize()), filled);
+  if (filled) std::memset(out.bytes_->mutableBytes(), 0x5a, size_t(out.bytes_->byteSize()));
   return out;
 }
 

@@ -23,7 +23,8 @@ struct Iteration {
 class Memory {
 public:
   static Memory ofParameter(Ref<TensorObject> bytes);
-  static Memory allocated(DType t, int64_t count);
+  /// `filled`: with arbitrary values, which may be read.
+  static Memory allocated(DType t, int64_t count, bool filled);
 
   const Ref<TensorObject>& tensor() const { return bytes_; } // as the first buffer declared it
   bool holds(DType t, int64_t i) { return i >= 0 && i < as(t).size(); }

@@ -116,7 +116,7 @@ Result<Module> countWork(const Module& module) {
   return Module(out);
 }
 
-Result<Module> scheduleAll(const Module& module, const Target& target, int threads,
+Result<Module> scheduleAll(const Module& module, const Target& target, bool checked, int threads,
                            std::vector<ScheduleReport>* report) {
   std::vector<size_t> programs;
   for (size_t i = 0; i < module->functions.size(); ++i)
@@ -125,7 +125,10 @@ Result<Module> scheduleAll(const Module& module, const Target& target, int threa
   parallelFor(programs.size(), threads, [&](size_t k) {
     PrimFunc f = cast<PrimFuncNode>(module->functions[programs[k]]);
     auto own = targetOf(f, target);
-    results[k] = own ? scheduleDefault(f, *own) : fail(std::move(own.error()));
+    if (!own)
+      results[k] = fail(std::move(own.error()));
+    else
+      results[k] = checked ? scheduleDefault(f, *own) : scheduleByRules(f, *own);
   });
   auto out = mutableCopy(module);
   for (size_t k = 0; k < programs.size(); ++k) {

@@ -26,9 +26,9 @@ struct ScheduleReport {
   bool simpler = false; // a better schedule could not be lowered; `why` tells
 };
 
-/// The default schedule of every tensor program (autosched/autosched.h), on several threads. `report` (may be
-/// null) gets one entry a program, in the order of the module.
-Result<Module> scheduleAll(const Module& module, const Target& target, int threads = 0,
+/// The default schedule of every tensor program (autosched/autosched.h), on several threads. `checked`: each is one that
+/// can be lowered. `report` (may be null) gets one entry a program, in the order of the module.
+Result<Module> scheduleAll(const Module& module, const Target& target, bool checked, int threads = 0,
                            std::vector<ScheduleReport>* report = nullptr);
 
 } // namespace bevel

@@ -73,14 +73,14 @@ PrimFunc setScope(const PrimFunc& f, const std::string& name, const std::string&
 }
 
 Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,
-                                               const std::vector<Ref<TensorObject>>& arguments) {
+                                               const std::vector<Ref<TensorObject>>& arguments, bool filled) {
   std::vector<Ref<TensorObject>> copies;
   for (const auto& a : arguments) {
     auto t = TensorObject::zeros(a->dtype, a->shape);
     std::memcpy(t->mutableBytes(), a->bytes(), size_t(a->byteSize()));
     copies.push_back(t);
   }
-  BEVEL_CHECK(testing::interpretNest(f, copies));
+  BEVEL_CHECK(testing::interpretNest(f, copies, filled));
   return copies;
 }
 
@@ -96,7 +96,7 @@ std::string lowerDifference(const PrimFunc& f, const std::vector<std::pair<std::
       fault = "fails: " + after.error().str();
     } else if (auto valid = verify(*after); !valid) {
       fault = "the result is malformed: " + valid.error().str();
-    } else if (auto result = runCopy(*after, arguments); !result) {
+    } else if (auto result = runCopy(*after, arguments, true); !result) {
       fault = "the result cannot run: " + result.error().str();
     } else {
       for (size_t i = 0; i < expected->size(); ++i)

@@ -16,9 +16,9 @@ PrimFunc setLoopKind(const PrimFunc& f, const std::string& name, ForKind kind);
 /// Buffers of that name get the scope.
 PrimFunc setScope(const PrimFunc& f, const std::string& buffer, const std::string& scope);
 
-/// Interprets f on copies of the arguments; the tensors after the run.
-Result<std::vector<Ref<TensorObject>>> runCopy(const PrimFunc& f,
-                                               const std::vector<Ref<TensorObject>>& arguments);
+/// Interprets f on copies of the arguments; the tensors after the run. `filled`: see InterpretOptions.
+Result<std::vector<Ref<TensorObject>>>
+runCopy(const PrimFunc& f, const std::vector<Ref<TensorObject>>& arguments, bool filled = false);
 
 /// Runs f and f after every prefix of the lowering passes: all results must be identical. An empty string, or
 /// what differs (the pass, and the program before and after it).

@@ -29,7 +29,8 @@ extern "C" [[gnu::used]] inline int32_t bevel_test_mix(const int32_t* from, int3
 namespace bevel::testing {
 
 /// Interprets a program that may call it.
-inline Status interpretNest(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors) {
+inline Status interpretNest(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
+                            bool filled = false) {
   auto callee = [](std::string_view, const std::vector<Ref<TensorObject>>& t) -> Status {
     bevel_test_mix(reinterpret_cast<const int32_t*>(t[0]->bytes()),
                    reinterpret_cast<int32_t*>(t[1]->mutableBytes()));
@@ -38,6 +39,7 @@ inline Status interpretNest(const PrimFunc& f, const std::vector<Ref<TensorObjec
   FunctionRef<Status(std::string_view, const std::vector<Ref<TensorObject>>&)> functions = callee;
   InterpretOptions options;
   options.callee = &functions;
+  options.filled = filled;
   return interpret(f, tensors, {}, options);
 }
 
