@@ -12,8 +12,9 @@ constexpr const char* kDoc =
 
 `read_buffer_index` chooses among the block's reads. `consumer_blocks` names the blocks that read the copy; without it, all readers
 in the scope. The copy is made right before the outermost loop that holds the first of them, but inside of every loop that also holds
-a writer of the buffer. Refused when the buffer is written after the copy, or by a consumer itself, or may be by effects that no
-declared region tells; and when a parallel loop around the copy would no longer be independent.)";
+a writer of the buffer: there it copies what they read, which must lie inside of the buffer. Refused when the buffer is written after
+the copy, or by a consumer itself, or may be by effects that no declared region tells; and when a parallel loop around the copy would
+no longer be independent.)";
 
 /// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop
 /// that also holds a writer.
@@ -41,8 +42,9 @@ static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
   return {};
 }
 
-/// What the consumers under the body read of the buffer, kept inside of it.
-static Array<Range> consumedRegion(const Stmt& body, const CachePlan& plan, Analyzer& analyzer) {
+/// What the consumers under the body read of the buffer, kept inside of it. In a loop that also writes the buffer, what
+/// they read must lie inside as it is: the rest may be written later.
+static Result<Array<Range>> consumedRegion(const Stmt& body, const CachePlan& plan, Analyzer& analyzer) {
   BufferRegion region;
   std::vector<Stmt> items = itemsOf(body);
   Stmt rest = seq(std::vector<Stmt>(items.begin() + ptrdiff_t(plan.position), items.end()));
@@ -59,6 +61,9 @@ static Array<Range> consumedRegion(const Stmt& body, const CachePlan& plan, Anal
     const Expr& size = plan.buffer->shape[d];
     bool inside =
         analyzer.prove(r->min >= constant(r->min->dtype, 0)) && analyzer.prove(r->min + r->extent <= size);
+    if (!inside && plan.around)
+      return illegal("the copy would read elements of buffer " + plan.buffer->name + " that loop " +
+                     plan.around->name + " has not written yet");
     out.push_back(inside ? r : range(constant(size->dtype, 0), size));
   }
   return out;
@@ -95,7 +100,8 @@ static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
-  return finishCache(sch, plan, true, consumedRegion(body, plan, analyzer));
+  BEVEL_TRY(Array<Range> region, consumedRegion(body, plan, analyzer));
+  return finishCache(sch, plan, true, region);
 }
 
 STEP_INFO(CacheRead, "cache_read", kDoc)
