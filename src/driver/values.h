@@ -14,7 +14,7 @@ namespace bevel {
 struct HostValue {
   Tensor tensor;
   bool isList = false;
-  std::vector<HostValue> items;
+  std::vector<HostValue> items = {};
   bool isNone() const { return !tensor && !isList; }
 };
 

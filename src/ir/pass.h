@@ -31,15 +31,15 @@ struct PassOptions {
   bool verifyEach = false;
   bool roundTripEach = false; // print, parse and compare after every pass (checkRoundTrip)
   bool printChanged = false;  // through `print`: the module's text after each pass that changed it
-  std::function<void(const std::string& title, const std::string& text)> print; // null: standard error
-  std::string stopAfter;                                                        // "" : run all
-  std::vector<std::string> disabled;
+  std::function<void(const std::string& title, const std::string& text)> print = {}; // null: standard error
+  std::string stopAfter = {};                                                        // "" : run all
+  std::vector<std::string> disabled = {};
   int threads = 0; // for passes of programs; 0: one a processor
   /// "": none; else input.txt, NAME.txt … with constants beside each, their names in the file `order`, which `bevel opt` reads again. Stages with equal constants
   /// share one file (hard links).
-  std::string dumpDir;
+  std::string dumpDir = {};
   /// Called before a pass: its name, how many have run, how many there are. May be null.
-  std::function<void(const std::string& pass, size_t done, size_t total)> progress;
+  std::function<void(const std::string& pass, size_t done, size_t total)> progress = {};
   std::vector<PassTiming>* timings = nullptr;
 };
 

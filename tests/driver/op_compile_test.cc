@@ -4,8 +4,8 @@
 
 #include "graph/block_builder.h"
 #include "ops/op_spec_support.h"
-#include "ops/oracle.h"
 #include "ops/ops.h"
+#include "ops/oracle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Every operator on its own test cases: the tensor program, interpreted, against its oracle.
 #include "ops/op_spec_support.h"
-#include "ops/oracle.h"
 #include "ops/ops.h"
+#include "ops/oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,9 @@ INSTANTIATE_TEST_SUITE_P(All, OpCases, testing::ValuesIn(operatorsWithTests()), 
 TEST(Ops, EveryTensorExpressionHasAnOracle) {
   registerOps();
   for (const Op* op : OpRegistry::global().all())
-    if (op->compute && !op->name.starts_with("t.")) EXPECT_TRUE(test::findOracle(op->name)) << op->name;
+    if (op->compute && !op->name.starts_with("t.")) {
+      EXPECT_TRUE(test::findOracle(op->name)) << op->name;
+    }
 }
 
 TEST(Ops, EveryEntryIsDocumented) {
