@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace bevel::onnx {
 
@@ -211,29 +212,36 @@ Result<Expr> floatCount(Node& n) {
   return n.analyzer().simplify(max(count[0], intImm(0)));
 }
 
-// ceil((limit - start) / step), in either direction. What only the run knows must leave room for differences.
+// ceil((limit - start) / step), in either direction.
 Result<Expr> integerCount(Node& n, const Expr& start, const Expr& limit, const Expr& step) {
-  auto first = asConst(start), last = asConst(limit), s = asConst(step);
-  if (first && last && s) {
-    __int128 span = __int128(*last) - *first, size = *s;
+  Analyzer& an = n.analyzer();
+  auto from = asConst(start), to = asConst(limit), s = asConst(step);
+  if (from && to && s) {
+    __int128 span = __int128(*to) - *from, size = *s;
     if (size < 0) span = -span, size = -size;
     __int128 elements = span > 0 ? (span + size - 1) / size : 0;
     if (elements > __int128(1) << 42) return n.unsupported("a range that does not fit any memory");
     return intImm(int64_t(elements));
   }
-  constexpr int64_t kMost = int64_t(1) << 61;
-  for (const Expr& e : {start, limit, step})
-    BEVEL_CHECK(
-        n.check(logicalAnd(e >= intImm(-kMost), e <= intImm(kMost)), "a value of the range is out of range"));
-  if (!s) {
-    Expr up = floordiv(limit - start + step - 1, max(step, intImm(1)));
-    Expr down = floordiv(start - limit - step - 1, max(negate(step), intImm(1)));
-    return named(n, {max(select(step > intImm(0), up, down), intImm(0))})[0];
+  auto isSmall = [&](const Expr& e) { // differences do not overflow
+    constexpr int64_t kMost = int64_t(1) << 61;
+    return an.prove(e >= intImm(-kMost)) && an.prove(e <= intImm(kMost));
+  };
+  if (s && isSmall(start) && isSmall(limit) && isSmall(step)) {
+    Expr span = *s > 0 ? limit - start : start - limit;
+    Expr count = an.simplify(floordiv(span + intImm(std::abs(*s) - 1), std::abs(*s)));
+    return an.prove(count >= intImm(0)) ? count : an.simplify(max(count, intImm(0)));
   }
-  Expr span = *s > 0 ? limit - start : start - limit;
-  int64_t size = *s > 0 ? *s : -*s;
-  Expr count = n.analyzer().simplify(floordiv(span + intImm(size - 1), size));
-  return n.analyzer().prove(count >= intImm(0)) ? count : n.analyzer().simplify(max(count, intImm(0)));
+  // Any integers: upwards (downwards, -1 - x grows), quotients and remainders apart.
+  BEVEL_CHECK(n.check(step > intImm(std::numeric_limits<int64_t>::min()), "the step is out of range"));
+  auto upwards = [&](const Expr& x) { return select(step > intImm(0), x, intImm(-1) - x); };
+  Expr size = select(step > intImm(0), step, negate(step));
+  Array<Expr> ends = named(n, {upwards(start), max(upwards(start), upwards(limit)), size});
+  Expr first = floordiv(ends[0], ends[2]), last = floordiv(ends[1], ends[2]);
+  BEVEL_CHECK(n.check(floordiv(last, 2) - floordiv(first, 2) < intImm(int64_t(1) << 60),
+                      "a range that does not fit any memory"));
+  Expr more = select(floormod(ends[1], ends[2]) > floormod(ends[0], ends[2]), intImm(1), intImm(0));
+  return named(n, {last - first + more})[0];
 }
 
 Result<Values> range(Node& n) {

@@ -68,10 +68,6 @@ Status checkReadsOwnElement(const BlockNode& block) {
     return {};
   std::vector<std::pair<Buffer, Array<Expr>>> stores;
   bool own = true;
-  auto sameElement = [](const Array<Expr>& a, const Array<Expr>& b) {
-    return std::ranges::equal(a.raw(), b.raw(),
-                              [](const NodeRef& x, const NodeRef& y) { return same(x, y); });
-  };
   auto isWritten = [&](const Buffer& b) { return touches(block.writes, b->data); };
   walk(block.body, [&](const NodeRef& n) {
     if (auto* s = n.as<StoreNode>()) stores.emplace_back(s->buffer, s->indices);

@@ -16,8 +16,25 @@ struct Accumulation {
 };
 std::optional<Accumulation> accumulationOf(const StoreNode& update);
 
-/// The block's body is such an update without condition, or one by `and` / `or`: over the reals its instances
-/// may run in any order, once their elements are initialised.
+/// The same indices, as they are written.
+bool sameElement(const Array<Expr>& a, const Array<Expr>& b);
+
+/// What a body reduces into: one store for each result, all at the same indices, after the lets that they use. A
+/// result accumulates (`and` and `or` count too), or is kept or replaced by what a comparison of one result with the
+/// step's value says: the arguments of a maximum.
+struct Reducer {
+  std::vector<Store> updates;
+  Array<Expr> values;     // what a step contributes to each; none reads a result
+  Array<Var> left, right; // for each result: as it is, and what comes to it
+  Array<Expr> combined;   // of left and right
+  bool firstWins = false; // of equal ones the first is kept: their order matters
+};
+std::optional<Reducer> reducerOf(const Stmt& body);
+/// The stores of a body that reads no buffer after it stored into it, without its lets; nothing for other bodies.
+std::optional<std::vector<Store>> plainStores(const Stmt& body);
+
+/// The block's body is a reducer to which order does not matter: over the reals its instances may run in any order,
+/// once their elements are initialised.
 bool accumulates(const BlockNode& block);
 
 /// The block sums products of elements of two buffers (a contraction).
@@ -37,8 +54,8 @@ std::optional<Intrin> laneReduction(BinaryOp op);
 /// Combining it with any value of the type gives that value. Not for 64-bit unsigned minima: their neutral
 /// element is no constant of the IR (null).
 Expr neutralElement(BinaryOp op, DType t);
-/// Combining the value any number of times is the same as once: neutral elements, and all values of minima
-/// and maxima.
+/// Combining the value any number of times is the same as once: neutral elements, and all values of minima,
+/// maxima, `and` and `or`.
 bool isIdempotent(const Expr& value, BinaryOp op);
 
 } // namespace bevel

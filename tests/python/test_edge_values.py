@@ -247,6 +247,43 @@ def test_long_steps(agree, step):
     agree(cut, {"x": x, "d": i64(step)}, bounds, dynamic=False)
 
 
+LEAST, MOST = -(2**63), 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "start,limit,step",
+    [
+        (LEAST, MOST, 2**62),
+        (MOST, LEAST, -(2**62)),
+        (LEAST, MOST, MOST),
+        (MOST, LEAST, LEAST + 1),
+        (MOST - 3, MOST, 1),
+        (LEAST + 3, LEAST, -1),
+        (MOST, LEAST, 1),
+        (LEAST, MOST, -1),
+        (LEAST, LEAST, 5),
+        (2**62, 2**62 + 10, 3),
+        (-7, 8, 3),
+        (8, -7, -4),
+        (0, 9, 3),
+    ],
+)
+def test_ranges_of_any_integers(agree, start, limit, step):
+    values = {"a": np.array(start), "b": np.array(limit), "d": np.array(step)}
+    for weights in [[], ["a"], ["d"], ["a", "d"], ["b", "d"], ["a", "b"]]:
+        fixed = {name: values[name] for name in weights}
+        given = {name: v for name, v in values.items() if name not in weights}
+        agree([node("Range", ["a", "b", "d"], ["o"])], given, fixed)
+
+
+def test_ranges_too_long(run):
+    count = [node("Range", ["a", "b", "d"], ["o"])]
+    for start, limit, step in [(LEAST, MOST, 1), (MOST, LEAST, -1), (0, 2**62, 1), (5, 0, LEAST)]:
+        inputs = {"a": np.array(start), "b": np.array(limit), "d": np.array(step)}
+        message = run(model_of(count, inputs), inputs, code=3)
+        assert "does not hold" in message or "memory" in message, message
+
+
 SPECIAL = f32(-0.0, 0.0, -np.inf, np.inf, np.nan, 4, -4)
 
 

@@ -15,9 +15,11 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Makes one loop of a reduction independent: each of its iterations reduces into a place of its own, and a second block combines the places.
 
-The block must be a sum, product, minimum or maximum of one element, the loop must drive reduction axes only, and the loops must hold this
-block alone. The first block, named `<block>_rf`, reduces into a new buffer with the loop as dimension `factor_axis` (counted from the end when
-negative); its handle is given. The original block combines the places, over the original spatial loops and the loop.)";
+The block must be a sum, product, minimum, maximum, `and` or `or` of one element, or have several such results, or results that are kept or
+replaced by a comparison (the argument of a maximum). The loop must drive reduction axes only, and the loops must hold this block alone. Where
+of equal values the first one is kept, the loop must be the outermost of the reduction. The first block, named `<block>_rf`, reduces into new
+buffers with the loop as dimension `factor_axis` (counted from the end when negative); its handle is given. The original block combines the
+places, over the original spatial loops and the loop.)";
 
 struct RfactorPlan {
   Path nest; // to the outermost loop
@@ -25,11 +27,11 @@ struct RfactorPlan {
   std::vector<Driven> driven; // what each of them moves
   size_t factored;            // which of them
   BlockRealize realize;
-  Store update;
-  Accumulation combined; // of the update
-  Store init;
-  Buffer partial;
+  Reducer reducer;
+  std::vector<Store> init;     // of each result
+  std::vector<Buffer> partial; // of each result
   size_t axis;
+  size_t rank() const { return reducer.updates[0]->indices.size() + 1; }
 };
 
 /// Each place of the partial results is initialised: the condition holds for the first iteration of the other
@@ -74,6 +76,66 @@ static Status checkLoops(RfactorPlan& plan, const Var& factored) {
   return {};
 }
 
+static Array<Expr> withIndex(const Array<Expr>& indices, size_t axis, const Expr& index) {
+  Array<Expr> out;
+  for (size_t d = 0, from = 0; d <= indices.size(); ++d) out.push_back(d == axis ? index : indices[from++]);
+  return out;
+}
+
+/// The block's results combine in parts, and each has an init that may count several times.
+static Status checkReducer(RfactorPlan& plan, const BlockNode& block) {
+  auto reducer = reducerOf(block.body);
+  auto inits = block.init ? plainStores(block.init) : std::nullopt;
+  if (!reducer || !inits || inits->size() != reducer->updates.size() || !block.allocs.empty() ||
+      !block.matches.empty())
+    return illegal(quoted(block) +
+                   " is not plain sums, products, minima, maxima or choices by a comparison that keeps "
+                   "the first of equal values");
+  for (const Store& u : reducer->updates) {
+    auto init =
+        std::ranges::find_if(*inits, [&](const Store& i) { return i->buffer->data == u->buffer->data; });
+    const auto* b = u->value.as<BinaryNode>();
+    if (init == inits->end() || !sameElement((*init)->indices, u->indices))
+      return illegal(quoted(block) + " initialises another element than it updates");
+    if (b && !isIdempotent((*init)->value, b->op))
+      return illegal("the initial value of " + quoted(block) +
+                     " is not neutral: it would be counted several times");
+    plan.init.push_back(*init);
+  }
+  for (size_t i = 0; i < plan.factored && reducer->firstWins; ++i)
+    if (plan.driven[i].reduce && !isConst(plan.loops[i]->extent, 1))
+      return illegal(quoted(block) +
+                     " keeps the first of equal values: " + quoted(plan.loops[plan.factored]) +
+                     " must be the outermost of its reduction loops, not under " + quoted(plan.loops[i]));
+  plan.reducer = std::move(*reducer);
+  return {};
+}
+
+/// The results' values from what they are and what comes to them, then their stores: a result is not overwritten before
+/// it is read.
+static Stmt updates(const RfactorPlan& plan, const std::vector<Buffer>& results, const Array<Expr>& at,
+                    const Array<Expr>& come) {
+  const Reducer& r = plan.reducer;
+  VarMap values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    values[r.left[i]] = load(results[i], at);
+    values[r.right[i]] = come[i];
+  }
+  std::vector<Stmt> stores;
+  std::vector<std::pair<Var, Expr>> lets;
+  for (size_t i = 0; i < results.size(); ++i) {
+    Expr value = substitute(r.combined[i], values);
+    if (results.size() > 1) {
+      lets.emplace_back(var("v_" + results[i]->name, value->dtype), value);
+      value = lets.back().first;
+    }
+    stores.push_back(store(results[i], value, at));
+  }
+  Stmt body = seq(stores);
+  for (size_t i = lets.size(); i-- > 0;) body = make<const LetStmtNode>(lets[i].first, lets[i].second, body);
+  return body;
+}
+
 static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
   BEVEL_TRY(Path path, locate(sch, s.loop));
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
@@ -96,36 +158,18 @@ static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
   BEVEL_CHECK(checkCoversDomain(info.blocks[size_t(info.indexOf(block->name))], analyzer));
   BEVEL_CHECK(checkLoops(plan, loopAt(path)->var));
   for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
-  auto* update = block->body.as<StoreNode>();
-  auto* init = block->init.as<StoreNode>();
-  auto combined = update ? accumulationOf(*update) : std::nullopt;
-  if (!combined || !init || update->predicate || init->predicate || !block->allocs.empty() ||
-      !block->matches.empty() || init->buffer->data != update->buffer->data)
-    return illegal(quoted(*block) + " is not a plain sum, product, minimum or maximum");
-  if (!isIdempotent(init->value, combined->op))
-    return illegal("the initial value of " + quoted(*block) +
-                   " is not neutral: it would be counted several times");
-  plan.update = Store(update);
-  plan.combined = *combined;
-  plan.init = Store(init);
+  BEVEL_CHECK(checkReducer(plan, *block));
   BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
-  int64_t rank = int64_t(update->buffer->rank()) + 1;
+  int64_t rank = int64_t(plan.rank());
   int64_t axis = s.factorAxis < 0 ? s.factorAxis + rank : s.factorAxis;
   if (axis < 0 || axis >= rank)
     return fail(ErrorCode::kUsage,
                 "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
   plan.axis = size_t(axis);
-  Array<Expr> shape;
-  for (int64_t d = 0, from = 0; d < rank; ++d)
-    shape.push_back(d == axis ? plan.loops[plan.factored]->extent : update->buffer->shape[size_t(from++)]);
-  plan.partial = buffer(update->buffer->name + "_rf", update->buffer->dtype, shape);
+  for (const Store& u : plan.reducer.updates)
+    plan.partial.push_back(buffer(u->buffer->name + "_rf", u->buffer->dtype,
+                                  withIndex(u->buffer->shape, plan.axis, plan.loops[plan.factored]->extent)));
   return plan;
-}
-
-static Array<Expr> withIndex(const Array<Expr>& indices, size_t axis, const Expr& index) {
-  Array<Expr> out;
-  for (size_t d = 0, from = 0; d <= indices.size(); ++d) out.push_back(d == axis ? index : indices[from++]);
-  return out;
 }
 
 /// The block that reduces into the partial results: one axis for each loop over a reduction axis.
@@ -157,11 +201,15 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
   for (size_t v = 0; v < block->iters.size(); ++v)
     if (block->iters[v]->type != IterType::kSpatial)
       axes[block->iters[v]->var] = substitute(plan.realize->values[v], byLoop);
-  Array<Expr> at;
-  for (const Expr& e : withIndex(plan.update->indices, plan.axis, place)) at.push_back(substitute(e, axes));
-  Expr value = freshen(substitute(plan.combined.value, axes));
-  rf->init = store(plan.partial, plan.init->value, at);
-  rf->body = store(plan.partial, binary(plan.combined.op, load(plan.partial, at), value), at);
+  Array<Expr> at, come;
+  for (const Expr& e : withIndex(plan.reducer.updates[0]->indices, plan.axis, place))
+    at.push_back(substitute(e, axes));
+  for (const Expr& e : plan.reducer.values) come.push_back(freshen(substitute(e, axes)));
+  std::vector<Stmt> inits;
+  for (size_t i = 0; i < plan.partial.size(); ++i)
+    inits.push_back(store(plan.partial[i], substitute(plan.init[i]->value, axes), at));
+  rf->init = seq(inits);
+  rf->body = updates(plan, plan.partial, at, come);
   rf->origin = block->origin;
   return nestOf(plan.loops,
                 make<const BlockRealizeNode>(values, plan.realize->predicate, withDetectedAccess(Block(rf))));
@@ -194,11 +242,15 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   out->iters.push_back(
       make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
   values.push_back(loopVar);
-  out->init = plan.init;
-  Expr part = load(plan.partial, withIndex(plan.update->indices, plan.axis, place));
-  out->body = store(plan.update->buffer,
-                    binary(plan.combined.op, load(plan.update->buffer, plan.update->indices), part),
-                    plan.update->indices);
+  out->init = block->init;
+  const Array<Expr>& at = plan.reducer.updates[0]->indices;
+  std::vector<Buffer> results;
+  Array<Expr> parts;
+  for (const Store& u : plan.reducer.updates) {
+    results.push_back(u->buffer);
+    parts.push_back(load(plan.partial[parts.size()], withIndex(at, plan.axis, place)));
+  }
+  out->body = updates(plan, results, at, parts);
   std::vector<Expr> conditions;
   for (const Expr& c : conjuncts(plan.realize->predicate)) {
     bool onReduction = false;
@@ -216,7 +268,9 @@ static void apply(Schedule& sch, Rfactor& s, RfactorPlan&& plan) {
   Stmt root = replaceAt(plan.nest, seq({partialNest(plan, name), combine}));
   Path scope = plan.nest.upTo(size_t(plan.nest.scope()));
   Path at = findBlock(root, realizeAt(scope)->block->name);
-  setBody(sch, replaceAt(at, Stmt(withAlloc(realizeAt(at), plan.partial))));
+  BlockRealize realize = realizeAt(at);
+  for (const Buffer& b : plan.partial) realize = withAlloc(realize, b);
+  setBody(sch, replaceAt(at, Stmt(realize)));
   s.result = sch.addBlock(name);
 }
 

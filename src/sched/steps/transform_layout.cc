@@ -5,6 +5,8 @@
 #include "loop/regions.h"
 #include "sched/inline.h"
 #include "sched/layout.h"
+#include "sched/steps/cache_read.h"
+#include "sched/steps/cache_write.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>
@@ -14,16 +16,18 @@
 namespace bevel::steps {
 
 constexpr const char* kDoc =
-    R"(Stores an intermediate buffer in another layout: element `i, j` lies at the indices that the map gives.
+    R"(Stores a buffer in another layout: element `i, j` lies at the indices that the map gives.
 
 The map must be one to one over the buffer's shape. Where its image has holes (a dimension that its tile does not divide), they are
 padding: nothing reads them, and they stay undefined unless `pad_value` is given. Then the block that writes the buffer runs through the
 new layout and stores the pad value in the holes; if that block is a reduction or does more than one store, a block `<buffer>_pad` fills
 them first.
-Parameters of the function keep their layout: pack them with cache_read or cache_write and transform the copy.
+A parameter of the function keeps its layout, for callers know it: the step makes a copy as cache_read or cache_write do (scope "global"), and
+the copy gets the layout.
 `assume_injective_transform` changes nothing: what cannot be proved is refused.)";
 
 struct LayoutPlan {
+  PrimFunc func; // before the layout changes
   Buffer buffer, changed;
   IndexMap map;
   PaddedInverse inverse;
@@ -76,27 +80,45 @@ static bool hasPadding(const LayoutPlan& plan) {
 }
 
 /// Lets the writer store the pad value, if it is of a form that can.
-static Status planWriter(const Schedule& sch, const Path& path, LayoutPlan& plan) {
+static Status planWriter(const Path& path, LayoutPlan& plan) {
   if (!hasPadding(plan)) return {};
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
   ScopeInfo info(scope);
   std::vector<int> writers = info.writers(plan.buffer->data);
   if (writers.size() != 1) return {};
   const std::string& name = info.blocks[size_t(writers[0])].name();
-  Path writer = findBlock(sch.func()->body, name);
+  Path writer = findBlock(plan.func->body, name);
   if (!soleNest(writer)) return {};
-  auto nest = paddedWriter(sch.func(), info, writers[0], plan.changed, plan.inverse, plan.padValue);
+  auto nest = paddedWriter(plan.func, info, writers[0], plan.changed, plan.inverse, plan.padValue);
   if (!nest) return {};
   plan.writer = name;
   plan.writerNest = *nest;
   return {};
 }
 
+/// The number of the buffer among the regions; their count when it is not there.
+static int64_t indexIn(const Array<BufferRegion>& regions, const Buffer& buffer) {
+  auto isIt = [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == buffer->data; };
+  return std::ranges::find_if(regions.raw(), isIt) - regions.raw().begin();
+}
+
 static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   LayoutPlan plan;
-  BEVEL_TRY(plan.buffer, bufferOf(*realizeAt(path)->block, s.buffer));
+  const Block& block = realizeAt(path)->block;
+  BEVEL_TRY(plan.buffer, bufferOf(*block, s.buffer));
   const Buffer& buffer = plan.buffer;
+  if (isParameter(sch.func(), buffer)) {
+    Schedule copied = sch;
+    TransformLayout ofCopy = s;
+    int64_t written = indexIn(block->writes, buffer), read = indexIn(block->reads, buffer);
+    bool writes = written < int64_t(block->writes.size());
+    ofCopy.buffer = writes ? writeBuffer(written) : readBuffer(read);
+    BEVEL_CHECK(writes ? copied.run(CacheWrite{s.block, written, "global"})
+                       : copied.run(CacheRead{s.block, read, "global"}));
+    return check(copied, ofCopy);
+  }
+  plan.func = sch.func();
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   if (!buffer->strides.empty() || buffer->elemOffset)
     return illegal("buffer " + buffer->name + " has strides or an offset");
@@ -115,7 +137,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   plan.changed = Buffer(changed);
   if (s.padValue) {
     BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
-    BEVEL_CHECK(planWriter(sch, path, plan));
+    BEVEL_CHECK(planWriter(path, plan));
   }
   return plan;
 }
@@ -145,7 +167,7 @@ private:
 };
 
 static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
-  Stmt root = LayoutRewriter(sch.func(), plan).run(sch.func())->body;
+  Stmt root = LayoutRewriter(plan.func, plan).run(plan.func)->body;
   if (!plan.writer.empty()) {
     auto nest = soleNest(findBlock(root, plan.writer));
     BEVEL_ASSERT(nest.has_value(), "the writer's loops changed with its layout");

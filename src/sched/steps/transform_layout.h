@@ -4,7 +4,7 @@
 
 namespace bevel::steps {
 
-/// Stores an intermediate buffer in another layout: element `i, j` lies at the indices that the map gives.
+/// Stores a buffer in another layout: element `i, j` lies at the indices that the map gives.
 struct TransformLayout {
   BlockRV block;
   BufferArg buffer = writeBuffer(0);
