@@ -8,23 +8,23 @@
 
 namespace bevel {
 
-/// What the bits of one lane mean.
+/// What the bits of one lane mean: DLPack's codes, and three more.
 enum class TypeCode : uint8_t {
-  kVoid,
-  kBool,
-  kInt,
-  kUInt,
-  kFloat,          // IEEE: 16, 32, 64 bits
-  kBFloat,         // 16 bits
-  kFloat8E4M3FN,   // no infinities, one NaN
-  kFloat8E4M3FNUZ, // no infinities, no negative zero
-  kFloat8E5M2,     // IEEE-like
-  kFloat8E5M2FNUZ,
-  kFloat8E8M0FNU, // a power of two, the scale of block formats
-  kFloat4E2M1FN,
-  kComplex, // 64 (two fp32) or 128 bits
-  kString,
-  kHandle, // a pointer
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,   // IEEE: 16, 32, 64 bits
+  kHandle = 3,  // a pointer
+  kBFloat = 4,  // 16 bits
+  kComplex = 5, // 64 (two fp32) or 128 bits
+  kBool = 6,
+  kFloat8E4M3FN = 10,   // no infinities, one NaN
+  kFloat8E4M3FNUZ = 11, // no infinities, no negative zero
+  kFloat8E5M2 = 12,     // IEEE-like
+  kFloat8E5M2FNUZ = 13,
+  kFloat8E8M0FNU = 14, // a power of two, the scale of block formats
+  kFloat4E2M1FN = 17,
+  kString = 64,
+  kVoid = 255,
 };
 
 /// An element type with its number of vector lanes. Sub-byte types (int4, uint4, int2, uint2, float4) are
@@ -57,7 +57,10 @@ struct DType {
   constexpr bool isInteger() const { return isInt() || isUInt(); }
   constexpr bool isIndex() const { return isInteger() && bits >= 32 && lanes == 1; }
   /// Any real floating-point format (IEEE, bfloat16, 8 and 4 bit formats).
-  constexpr bool isFloat() const { return code >= TypeCode::kFloat && code <= TypeCode::kFloat4E2M1FN; }
+  constexpr bool isFloat() const {
+    return code == TypeCode::kFloat || code == TypeCode::kBFloat ||
+           (code >= TypeCode::kFloat8E4M3FN && code <= TypeCode::kFloat4E2M1FN);
+  }
   constexpr bool isIeee(int width) const { return code == TypeCode::kFloat && bits == width; }
   constexpr bool isHandle() const { return code == TypeCode::kHandle; }
   constexpr bool isString() const { return code == TypeCode::kString; }

@@ -23,77 +23,50 @@ Result<int64_t> elementCount(std::span<const int64_t> shape) {
   return zero ? 0 : n;
 }
 
-namespace {
-
-// Layout of a small float format: exponent and mantissa widths, bias, and what its top codes mean.
-struct Format {
-  int exponent, mantissa, bias;
-  bool infinity;     // all-ones exponent with zero mantissa is infinity
-  bool unsignedZero; // FNUZ: the code of -0 is the only NaN
-  bool finiteTop;    // FN: all-ones exponent holds numbers, all-ones code is NaN
-};
-
-bool formatOf(DType t, Format& f) {
+std::optional<FloatFormat> floatFormat(DType t) {
   switch (t.code) {
   case TypeCode::kFloat:
-    f = {5, 10, 15, true, false, false};
-    return t.bits == 16;
+    return t.bits == 16 ? std::optional(FloatFormat{5, 10, 15, true, false, true}) : std::nullopt;
   case TypeCode::kBFloat:
-    f = {8, 7, 127, true, false, false};
-    return true;
+    return FloatFormat{8, 7, 127, true, false, true};
   case TypeCode::kFloat8E4M3FN:
-    f = {4, 3, 7, false, false, true};
-    return true;
+    return FloatFormat{4, 3, 7, false, false, true};
   case TypeCode::kFloat8E4M3FNUZ:
-    f = {4, 3, 8, false, true, true};
-    return true;
+    return FloatFormat{4, 3, 8, false, true, true};
   case TypeCode::kFloat8E5M2:
-    f = {5, 2, 15, true, false, false};
-    return true;
+    return FloatFormat{5, 2, 15, true, false, true};
   case TypeCode::kFloat8E5M2FNUZ:
-    f = {5, 2, 16, false, true, true};
-    return true;
+    return FloatFormat{5, 2, 16, false, true, true};
   case TypeCode::kFloat4E2M1FN:
-    f = {2, 1, 1, false, false, true};
-    return true;
+    return FloatFormat{2, 1, 1, false, false, false};
   default:
-    return false;
+    return std::nullopt;
   }
 }
-
-// The largest finite magnitude's code (sign excluded).
-uint64_t maxCode(DType t, const Format& f) {
-  uint64_t all = (uint64_t(1) << (f.exponent + f.mantissa)) - 1;
-  if (f.infinity) return (((uint64_t(1) << f.exponent) - 1) << f.mantissa) - 1;
-  if (f.unsignedZero || t.code == TypeCode::kFloat4E2M1FN) return all;
-  return all - 1; // FN: the top code is NaN
-}
-
-} // namespace
 
 double decodeFloat(DType t, uint64_t bits) {
   if (t.isIeee(32)) return std::bit_cast<float>(uint32_t(bits));
   if (t.isIeee(64)) return std::bit_cast<double>(bits);
   if (t.code == TypeCode::kFloat8E8M0FNU)
     return bits == 255 ? std::nan("") : std::ldexp(1.0, int(bits) - 127);
-  Format f{};
-  BEVEL_ASSERT(formatOf(t, f), "not a float type");
-  uint64_t sign = bits >> (f.exponent + f.mantissa) & 1;
-  uint64_t code = bits & ((uint64_t(1) << (f.exponent + f.mantissa)) - 1);
-  uint64_t mantissa = code & ((uint64_t(1) << f.mantissa) - 1);
-  int exponent = int(code >> f.mantissa);
-  if (f.unsignedZero && sign && code == 0) return std::nan("");
-  if (code > maxCode(t, f)) return f.infinity && mantissa == 0 ? (sign ? -INFINITY : INFINITY) : std::nan("");
-  double value = exponent == 0 ? std::ldexp(double(mantissa), 1 - f.bias - f.mantissa)
-                               : std::ldexp(double(mantissa + (uint64_t(1) << f.mantissa)),
-                                            exponent - f.bias - f.mantissa);
+  auto f = floatFormat(t);
+  BEVEL_ASSERT(f.has_value(), "not a float type");
+  uint64_t sign = bits >> f->magnitudeBits() & 1, code = bits & f->magnitudeMask();
+  uint64_t mantissa = code & ((uint64_t(1) << f->mantissa) - 1);
+  int exponent = int(code >> f->mantissa);
+  if (f->negativeZeroIsNan && sign && code == 0) return std::nan("");
+  if (code > f->largest())
+    return f->hasInfinity && mantissa == 0 ? (sign ? -INFINITY : INFINITY) : std::nan("");
+  double value = exponent == 0 ? std::ldexp(double(mantissa), 1 - f->bias - f->mantissa)
+                               : std::ldexp(double(mantissa + (uint64_t(1) << f->mantissa)),
+                                            exponent - f->bias - f->mantissa);
   return sign ? -value : value;
 }
 
 namespace {
 
 // Rounds |value| to the format's nearest code, ties to even; may exceed the largest finite code.
-uint64_t roundToCode(const Format& f, double magnitude) {
+uint64_t roundToCode(const FloatFormat& f, double magnitude) {
   if (magnitude == 0) return 0; // frexp gives no exponent for it
   int e = 0;
   std::frexp(magnitude, &e); // magnitude = m * 2^e with m in [0.5, 1)
@@ -113,29 +86,25 @@ uint64_t encodeFloat(DType t, double value, bool saturate) {
     double e = std::round(std::log2(value)) + 127;
     return e < 0 ? 0 : e > 254 ? 254 : uint64_t(e);
   }
-  Format f{};
-  BEVEL_ASSERT(formatOf(t, f), "not a float type");
-  int signShift = f.exponent + f.mantissa;
-  uint64_t sign = std::signbit(value) ? 1 : 0, top = maxCode(t, f);
-  bool ieeeLike = f.infinity;
-  uint64_t nan = f.unsignedZero ? uint64_t(1) << signShift : (uint64_t(1) << signShift) - 1;
-  if (std::isnan(value)) {
-    if (t.code == TypeCode::kFloat4E2M1FN) return top;
-    return ieeeLike ? (sign << signShift) | (top + 1) | (uint64_t(1) << (f.mantissa - 1))
-                    : (f.unsignedZero ? nan : (sign << signShift) | nan);
-  }
-  uint64_t code = std::isinf(value) ? top + 1 : roundToCode(f, std::min(std::fabs(value), 1e300));
+  auto f = floatFormat(t);
+  BEVEL_ASSERT(f.has_value(), "not a float type");
+  uint64_t top = f->largest(), sign = uint64_t(std::signbit(value)) << f->magnitudeBits();
+  uint64_t nan = f->negativeZeroIsNan ? uint64_t(1) << f->magnitudeBits() // the only one, without a sign
+                 : !f->hasNan         ? top
+                 : f->hasInfinity     ? sign | f->infinity() | (uint64_t(1) << (f->mantissa - 1))
+                                      : sign | f->magnitudeMask();
+  if (std::isnan(value)) return nan;
+  uint64_t code = std::isinf(value) ? top + 1 : roundToCode(*f, std::min(std::fabs(value), 1e300));
   if (code > top) {
     bool wide = t.bits == 16; // fp16 and bfloat16 overflow to infinity
-    if (ieeeLike && (wide || !saturate))
+    if (f->hasInfinity && (wide || !saturate))
       code = top + 1;
-    else if (saturate || t.code == TypeCode::kFloat4E2M1FN)
+    else if (saturate || !f->hasNan)
       code = top;
     else
-      return f.unsignedZero ? nan : (sign << signShift) | nan;
+      return nan;
   }
-  if (code == 0 && f.unsignedZero) sign = 0;
-  return (sign << signShift) | code;
+  return code == 0 && f->negativeZeroIsNan ? 0 : sign | code;
 }
 
 namespace {

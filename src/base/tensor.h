@@ -71,6 +71,25 @@ Ref<TensorObject> TensorObject::of(DType dtype, std::vector<int64_t> shape, cons
 /// Same dtype, shape and bytes.
 bool identical(const TensorObject& a, const TensorObject& b);
 
+/// A binary float format of 16 bits or fewer, but for powers of two (E8M0).
+struct FloatFormat {
+  int exponent, mantissa, bias;
+  bool
+      hasInfinity; // with a mantissa of zero under the exponent of all ones, NaN with others; else that is ordinary
+  bool negativeZeroIsNan; // FNUZ: the code of -0 is the only NaN
+  bool hasNan;
+
+  int magnitudeBits() const { return exponent + mantissa; }
+  uint64_t magnitudeMask() const { return (uint64_t(1) << magnitudeBits()) - 1; }
+  uint64_t infinity() const { return magnitudeMask() & ~((uint64_t(1) << mantissa) - 1); } // where it has one
+  /// The largest finite magnitude.
+  uint64_t largest() const {
+    if (hasInfinity) return infinity() - 1;
+    return hasNan && !negativeZeroIsNan ? magnitudeMask() - 1 : magnitudeMask();
+  }
+};
+std::optional<FloatFormat> floatFormat(DType dtype);
+
 /// Conversions between fp32/fp64 and the small formats: round to nearest even; NaN stays NaN; overflow as the
 /// format defines (infinity where it has one and `saturate` is false, else the largest finite value).
 double decodeFloat(DType dtype, uint64_t bits);

@@ -1,6 +1,7 @@
 // Emission of intrinsic calls: machine forms where there are, polynomials from loop/vector_math.h, C library
 // calls lane by lane for the rest, calls out of the kernel.
 #include "codegen/llvm_emit.h"
+#include "codegen/vm_image.h"
 
 #include "ir/build.h"
 #include "loop/vector_math.h"
@@ -41,36 +42,6 @@ llvm::Intrinsic::ID floatIntrinsic(Intrin op) {
     return llvm::Intrinsic::fma;
   default:
     return llvm::Intrinsic::not_intrinsic;
-  }
-}
-
-/// DLPack's code of an element type (runtime/abi/value.h).
-uint32_t dlpackCode(DType t) {
-  switch (t.code) {
-  case TypeCode::kInt:
-    return BEVEL_INT_CODE;
-  case TypeCode::kUInt:
-    return BEVEL_UINT_CODE;
-  case TypeCode::kFloat:
-    return BEVEL_FLOAT_CODE;
-  case TypeCode::kBFloat:
-    return BEVEL_BFLOAT_CODE;
-  case TypeCode::kFloat8E4M3FN:
-    return BEVEL_F8E4M3FN_CODE;
-  case TypeCode::kFloat8E4M3FNUZ:
-    return BEVEL_F8E4M3FNUZ_CODE;
-  case TypeCode::kFloat8E5M2:
-    return BEVEL_F8E5M2_CODE;
-  case TypeCode::kFloat8E5M2FNUZ:
-    return BEVEL_F8E5M2FNUZ_CODE;
-  case TypeCode::kFloat8E8M0FNU:
-    return BEVEL_F8E8M0_CODE;
-  case TypeCode::kFloat4E2M1FN:
-    return BEVEL_F4E2M1_CODE;
-  case TypeCode::kBool:
-    return BEVEL_BOOL_CODE;
-  default:
-    return BEVEL_COMPLEX_CODE;
   }
 }
 
@@ -352,12 +323,11 @@ Value* KernelEmitter::tensorView(const NodeRef& argument) {
   // {data, device type, device id, ndim, dtype, shape, strides, byte offset}
   auto* layout = llvm::StructType::get(context_, {ptr, i32, i32, i32, i32, ptr, ptr, i64Type});
   auto* view = entryAlloca(layout, 8, "view");
-  uint32_t code = dlpackCode(element) | uint32_t(element.bits) << 8 | 1u << 16;
   Value* fields[] = {data,
                      builder_.getInt32(kDLCPU),
                      builder_.getInt32(0),
                      builder_.getInt32(uint32_t(shape.size())),
-                     builder_.getInt32(code),
+                     builder_.getInt32(imageDtypeOf(element)),
                      dims,
                      llvm::ConstantPointerNull::get(builder_.getPtrTy()),
                      i64(0)};

@@ -1,5 +1,6 @@
 // Emission of conversions. fp16, bf16 and the 8 and 4 bit floats are integers in registers; their conversions
 // are integer arithmetic on whole vectors (or the machine's own for fp16), so no run-time library is needed.
+#include "base/tensor.h"
 #include "codegen/llvm_emit.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -9,45 +10,6 @@
 namespace bevel::codegen {
 
 using llvm::Value;
-
-namespace {
-
-/// A binary format narrower than fp32, as the generic conversions need it.
-struct Format {
-  int exponentBits, mantissaBits, bias;
-  bool hasInfinity;       // else the all-ones exponent is ordinary
-  bool negativeZeroIsNan; // "UZ" formats: the only NaN is 0x80, and there is no negative zero
-  bool hasNan;
-
-  int magnitudeBits() const { return exponentBits + mantissaBits; }
-  uint64_t magnitudeMask() const { return (1u << magnitudeBits()) - 1; }
-  uint64_t infinity() const { return magnitudeMask() & ~((1u << mantissaBits) - 1); } // where it has one
-  uint64_t largest() const {
-    if (hasInfinity) return infinity() - 1;
-    return hasNan && !negativeZeroIsNan ? magnitudeMask() - 1 : magnitudeMask();
-  }
-};
-
-std::optional<Format> formatOf(DType t) {
-  switch (t.code) {
-  case TypeCode::kFloat8E4M3FN:
-    return Format{4, 3, 7, false, false, true};
-  case TypeCode::kFloat8E4M3FNUZ:
-    return Format{4, 3, 8, false, true, true};
-  case TypeCode::kFloat8E5M2:
-    return Format{5, 2, 15, true, false, true};
-  case TypeCode::kFloat8E5M2FNUZ:
-    return Format{5, 2, 16, false, true, true};
-  case TypeCode::kFloat4E2M1FN:
-    return Format{2, 1, 1, false, false, false};
-  case TypeCode::kFloat:
-    return t.bits == 16 ? std::optional(Format{5, 10, 15, true, false, true}) : std::nullopt;
-  default:
-    return std::nullopt;
-  }
-}
-
-} // namespace
 
 Value* KernelEmitter::emitCast(DType from, DType to, Value* value, const NodeRef& where) {
   from = from.scalar().withLanes(lanesOf(value)), to = to.scalar().withLanes(lanesOf(value));
@@ -122,7 +84,7 @@ Value* KernelEmitter::widenToFloat(DType from, Value* value, const NodeRef& wher
     return builder_.CreateBitCast(
         builder_.CreateSelect(builder_.CreateICmpEQ(bits, c(255)), c(0x7fc00000), normal), f32);
   }
-  std::optional<Format> format = formatOf(from);
+  std::optional<FloatFormat> format = floatFormat(from);
   if (!format) return refuse(where, "arithmetic on " + from.str(), f32);
   int magnitudeBits = format->magnitudeBits();
   uint64_t magnitudeMask = format->magnitudeMask();
@@ -130,13 +92,13 @@ Value* KernelEmitter::widenToFloat(DType from, Value* value, const NodeRef& wher
   Value* sign =
       builder_.CreateShl(builder_.CreateAnd(bits, c(1u << magnitudeBits)), c(uint64_t(31 - magnitudeBits)));
   Value* moved =
-      builder_.CreateBitCast(builder_.CreateShl(magnitude, c(uint64_t(23 - format->mantissaBits))), f32);
+      builder_.CreateBitCast(builder_.CreateShl(magnitude, c(uint64_t(23 - format->mantissa))), f32);
   double scale = std::ldexp(1.0, 127 - format->bias);
   Value* scaled = builder_.CreateFMul(moved, floatConstant(kFloat32.withLanes(lanes), scale));
   Value* result = builder_.CreateBitCast(scaled, i32);
   if (format->hasInfinity) { // all ones in the exponent: infinity and NaN keep their mantissa
-    Value* special = builder_.CreateOr(builder_.CreateShl(magnitude, c(uint64_t(23 - format->mantissaBits))),
-                                       c(0x7f800000));
+    Value* special =
+        builder_.CreateOr(builder_.CreateShl(magnitude, c(uint64_t(23 - format->mantissa))), c(0x7f800000));
     result = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, c(format->infinity())), special, result);
   } else if (format->hasNan && !format->negativeZeroIsNan) {
     result = builder_.CreateSelect(builder_.CreateICmpEQ(magnitude, c(magnitudeMask)), c(0x7fc00000), result);
@@ -170,9 +132,9 @@ Value* KernelEmitter::narrowFromFloat(DType to, Value* value, const NodeRef& whe
   }
   if (to.code == TypeCode::kFloat8E8M0FNU)
     return builder_.CreateTrunc(encodePowerOfTwo(bits, magnitude), result);
-  std::optional<Format> format = formatOf(to);
+  std::optional<FloatFormat> format = floatFormat(to);
   if (!format) return refuse(where, "arithmetic on " + to.str(), result);
-  int dropped = 23 - format->mantissaBits;
+  int dropped = 23 - format->mantissa;
   // Normal results: rebias the exponent, add just under half (half when the last kept bit is odd), cut.
   Value* odd = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(uint64_t(dropped))), c(1));
   Value* rebased = builder_.CreateSub(magnitude, c(uint64_t(127 - format->bias) << 23));
@@ -181,7 +143,7 @@ Value* KernelEmitter::narrowFromFloat(DType to, Value* value, const NodeRef& whe
   // Subnormal results: adding a power of two whose last place is the smallest subnormal makes the adder
   // round.
   DType f32 = kFloat32.withLanes(lanes);
-  llvm::Constant* magic = floatConstant(f32, std::ldexp(1.0, 24 - format->bias - format->mantissaBits));
+  llvm::Constant* magic = floatConstant(f32, std::ldexp(1.0, 24 - format->bias - format->mantissa));
   Value* sum = builder_.CreateFAdd(builder_.CreateBitCast(magnitude, type(f32)), magic);
   Value* subnormal = builder_.CreateSub(builder_.CreateBitCast(sum, i32), builder_.CreateBitCast(magic, i32));
   Value* isSubnormal = builder_.CreateICmpULT(magnitude, c(uint64_t(128 - format->bias) << 23));
@@ -192,7 +154,7 @@ Value* KernelEmitter::narrowFromFloat(DType to, Value* value, const NodeRef& whe
   Value* sign =
       builder_.CreateLShr(builder_.CreateAnd(bits, c(0x80000000)), c(uint64_t(31 - format->magnitudeBits())));
   uint64_t quiet =
-      format->hasInfinity ? format->infinity() | (1u << (format->mantissaBits - 1)) : format->magnitudeMask();
+      format->hasInfinity ? format->infinity() | (1u << (format->mantissa - 1)) : format->magnitudeMask();
   if (format->negativeZeroIsNan) {
     sign = builder_.CreateSelect(builder_.CreateICmpEQ(code, c(0)), c(0), sign);
     code = builder_.CreateSelect(isNan, c(uint64_t(1) << format->magnitudeBits()),

@@ -15,41 +15,6 @@
 
 namespace bevel {
 
-uint32_t imageDtypeOf(DType t) {
-  switch (t.code) {
-  case TypeCode::kBool:
-    return imageDtype(BEVEL_BOOL_CODE, 8);
-  case TypeCode::kInt:
-    return imageDtype(BEVEL_INT_CODE, t.bits);
-  case TypeCode::kUInt:
-    return imageDtype(BEVEL_UINT_CODE, t.bits);
-  case TypeCode::kFloat:
-    return imageDtype(BEVEL_FLOAT_CODE, t.bits);
-  case TypeCode::kBFloat:
-    return imageDtype(BEVEL_BFLOAT_CODE, 16);
-  case TypeCode::kFloat8E4M3FN:
-    return imageDtype(BEVEL_F8E4M3FN_CODE, 8);
-  case TypeCode::kFloat8E4M3FNUZ:
-    return imageDtype(BEVEL_F8E4M3FNUZ_CODE, 8);
-  case TypeCode::kFloat8E5M2:
-    return imageDtype(BEVEL_F8E5M2_CODE, 8);
-  case TypeCode::kFloat8E5M2FNUZ:
-    return imageDtype(BEVEL_F8E5M2FNUZ_CODE, 8);
-  case TypeCode::kFloat8E8M0FNU:
-    return imageDtype(BEVEL_F8E8M0_CODE, 8);
-  case TypeCode::kFloat4E2M1FN:
-    return imageDtype(BEVEL_F4E2M1_CODE, 4);
-  case TypeCode::kComplex:
-    return imageDtype(BEVEL_COMPLEX_CODE, t.bits);
-  case TypeCode::kString:
-    return imageDtype(BEVEL_STRING_CODE, 0);
-  case TypeCode::kVoid:
-  case TypeCode::kHandle:
-    break;
-  }
-  return 0;
-}
-
 size_t numResults(const Type& type) {
   const auto* t = type.as<TupleTypeNode>();
   return t ? t->fields_.size() : 1;

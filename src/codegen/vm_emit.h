@@ -36,7 +36,4 @@ size_t numResults(const Type& type);
 /// Name `i` of the list under that key ("input_names", "output_names"), or `otherwise`.
 std::string listedName(const Dict& attrs, const char* key, size_t i, std::string otherwise);
 
-/// The image's word for an element type.
-uint32_t imageDtypeOf(DType dtype);
-
 } // namespace bevel

@@ -14,6 +14,7 @@
 //   std::vector<uint64_t> block = image.finish();
 #pragma once
 
+#include "base/dtype.h"
 #include "runtime/abi/bytecode.h"
 
 #include <map>
@@ -65,6 +66,14 @@ inline ImageArg heap() {
 inline constexpr uint32_t imageDtype(int code, int bits) {
   return uint32_t(code) | uint32_t(bits) << 8 | 1u << 16;
 }
+/// The word for an element type: the compiler's codes are those of the run time. 0 where no tensor has the type.
+inline constexpr uint32_t imageDtypeOf(DType t) {
+  return t.isVoid() || t.isHandle() ? 0 : imageDtype(int(t.code), t.bits);
+}
+static_assert(imageDtypeOf(kBool) == imageDtype(BEVEL_BOOL_CODE, 8) &&
+              int(TypeCode::kFloat8E4M3FN) == BEVEL_F8E4M3FN_CODE &&
+              int(TypeCode::kFloat4E2M1FN) == BEVEL_F4E2M1_CODE &&
+              int(TypeCode::kString) == BEVEL_STRING_CODE);
 
 /// A section of kernels. The bytes of a device's code must live until the image is finished.
 struct TargetSpec {

@@ -18,36 +18,8 @@ bevel_dtype toRuntimeDtype(DType dtype) {
 }
 
 DType fromRuntimeDtype(bevel_dtype t) {
-  switch (t.code) {
-  case BEVEL_INT_CODE:
-    return DType::Int(t.bits);
-  case BEVEL_UINT_CODE:
-    return DType::UInt(t.bits);
-  case BEVEL_FLOAT_CODE:
-    return DType::Float(t.bits);
-  case BEVEL_BFLOAT_CODE:
-    return DType::BFloat16();
-  case BEVEL_COMPLEX_CODE:
-    return {TypeCode::kComplex, t.bits, 1};
-  case BEVEL_BOOL_CODE:
-    return kBool;
-  case BEVEL_F8E4M3FN_CODE:
-    return {TypeCode::kFloat8E4M3FN, 8, 1};
-  case BEVEL_F8E4M3FNUZ_CODE:
-    return {TypeCode::kFloat8E4M3FNUZ, 8, 1};
-  case BEVEL_F8E5M2_CODE:
-    return {TypeCode::kFloat8E5M2, 8, 1};
-  case BEVEL_F8E5M2FNUZ_CODE:
-    return {TypeCode::kFloat8E5M2FNUZ, 8, 1};
-  case BEVEL_F8E8M0_CODE:
-    return {TypeCode::kFloat8E8M0FNU, 8, 1};
-  case BEVEL_F4E2M1_CODE:
-    return {TypeCode::kFloat4E2M1FN, 4, 1};
-  case BEVEL_STRING_CODE:
-    return DType::String();
-  default:
-    return DType::Void();
-  }
+  DType dtype{TypeCode(t.code), t.bits, 1};
+  return DType::parse(dtype.str()) == dtype ? dtype : DType::Void();
 }
 
 namespace {

@@ -48,35 +48,20 @@ enum {
  *                                      dtype or rank -1: any. `what` names the tensor in the error: an integer
  *                                      is that parameter of the function, a string is shown as it is. Codes
  *                                      below, one pair a dim.
- *   vm.check_list(list, what)          refuses anything but a list
  *   vm.alloc_storage(bytes)            memory kept by the call site between runs, grown when needed
  *   vm.alloc_tensor(storage, offset, dtype, dims…)
  *                                      a view of the storage; storage none (and offset 0): memory of its own
  *   vm.alloc_output(index, dtype, dims…)
  *                                      the caller's tensor for result `index` where one was set, else as above
  *   vm.reshape(tensor, dims…)          view with the same elements
- *   vm.view(tensor, byte_offset, dtype, dims…)
- *                                      view of a part
  *   vm.shape_of(tensor)                int64 tensor [rank]
  *   vm.make_shape(values…)             int64 tensor of integers and slots
- *   vm.scalar(value, dtype)            tensor [] of one integer or float
  *   vm.load_slots(tensor, first, count)
  *                                      integer elements into slots
  *   vm.set_slot(slot, integer)         slot as an integer: its number
- *   vm.dim(tensor, axis)               integer
- *   vm.to_int(x)  vm.to_bool(x)        integer from a tensor of one element
- *   vm.add(a, b)  vm.sub  vm.mul  vm.less(a, b)  vm.and  vm.or  vm.not(a)     on integers
  *   vm.move(x)                         x
  *   vm.kill(registers…)                releases what they hold
- *   vm.copy(tensor)                    a fresh copy
- *   vm.copy_to(source, destination)    same dtype and number of elements
- *   vm.tuple(x…)  vm.tuple_get(list, i)  vm.list_length(list)
- *   vm.list_append(list, x)            a new list (in place where nobody else holds it)
- *   vm.list_insert(list, x, i)  vm.list_erase(list, i)   a new list; i: integer, negative from the end
- *   vm.stack(list, dtype, dims…)       tensor [length, dims…] of a list of tensors; dims are used when it is
- *                                      empty
- *   vm.is_none(x)  vm.expect(x)        optional values; expect refuses none
- *   vm.fail(text)                      the run fails with this message
+ *   vm.tuple(x…)  vm.tuple_get(list, i)
  *   vm.check_equal(a, b, text)         the run fails with this message where integers differ */
 enum {
   BEVEL_DIM_ANY = 0,       /* value ignored */
