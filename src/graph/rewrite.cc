@@ -1,5 +1,6 @@
 #include "graph/rewrite.h"
 
+#include "base/stack.h"
 #include "graph/mutator.h"
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
@@ -258,10 +259,12 @@ Added& added() {
 Result<Module> rewriteGraph(const Module& module, const Rules& rules, const Ask& ask) {
   RulesByOp byOp;
   for (const Rule& rule : rules) index(rule, rule.pattern, byOp);
-  BEVEL_TRY(Module out, mapFunctions(module, [&](const Module& soFar, const Function& f) {
-              return rewriteFunction(soFar, byOp, ask, f);
-            }));
-  return removeDead(out);
+  Result<Module> out = module;
+  withLargeStack([&] { // a replacement of a replacement lies deeper
+    out = mapFunctions(
+        module, [&](const Module& soFar, const Function& f) { return rewriteFunction(soFar, byOp, ask, f); });
+  });
+  return out ? removeDead(*out) : std::move(out);
 }
 
 void addGraphRule(const std::string& list, Rule rule) {

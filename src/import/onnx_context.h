@@ -68,8 +68,8 @@ public:
   const Array<Expr>& shape(size_t i) const { return tensor(i).shape; }
   size_t rank(size_t i) const { return shape(i).size(); }
   DType dtype(size_t i) const { return tensor(i).dtype; }
-  /// The elements of an integer tensor (any rank, flattened) as expressions; those that only the run knows
-  /// are bound to fresh variables.
+  /// The elements of an integer vector or scalar as expressions; those that only the run knows are bound to fresh
+  /// variables.
   Result<Array<Expr>> ints(size_t i);
   /// The same when they are constants.
   std::optional<std::vector<int64_t>> constInts(size_t i) const;

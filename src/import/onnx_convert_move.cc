@@ -246,6 +246,9 @@ Result<Expr> integerCount(Node& n, const Expr& start, const Expr& limit, const E
 
 Result<Values> range(Node& n) {
   BEVEL_CHECK(n.require(3));
+  for (size_t i = 0; i < 3; ++i)
+    if (n.rank(i) > 1 || (n.rank(i) == 1 && !isConst(n.shape(i)[0], 1)))
+      return n.invalid("scalars are expected");
   Expr count;
   if (n.dtype(0).isFloat()) {
     if (n.scalar(2) == 0.0) return n.invalid("a step of zero");
@@ -254,7 +257,6 @@ Result<Values> range(Node& n) {
     BEVEL_TRY(Array<Expr> start, n.ints(0));
     BEVEL_TRY(Array<Expr> limit, n.ints(1));
     BEVEL_TRY(Array<Expr> step, n.ints(2));
-    if (start.size() != 1 || limit.size() != 1 || step.size() != 1) return n.invalid("scalars are expected");
     BEVEL_CHECK(n.check(ne(step[0], intImm(0)), "a step of zero"));
     BEVEL_TRY(count, integerCount(n, start[0], limit[0], step[0]));
   }

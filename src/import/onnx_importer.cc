@@ -308,6 +308,62 @@ static Status checkInputs(const Node& node, const Conversion& c) {
   return {};
 }
 
+// Operators of the standard that take text; the others take numbers alone.
+static bool takesText(const NodeProto& node) {
+  static const std::set<std::string_view> kTakeText = {"Cast",
+                                                       "CastLike",
+                                                       "Compress",
+                                                       "Concat",
+                                                       "ConcatFromSequence",
+                                                       "DepthToSpace",
+                                                       "Equal",
+                                                       "Expand",
+                                                       "Flatten",
+                                                       "Gather",
+                                                       "GatherElements",
+                                                       "GatherND",
+                                                       "Identity",
+                                                       "If",
+                                                       "Loop",
+                                                       "OneHot",
+                                                       "Optional",
+                                                       "OptionalGetElement",
+                                                       "OptionalHasElement",
+                                                       "RegexFullMatch",
+                                                       "Reshape",
+                                                       "ReverseSequence",
+                                                       "Scan",
+                                                       "Scatter",
+                                                       "ScatterElements",
+                                                       "ScatterND",
+                                                       "SequenceConstruct",
+                                                       "SequenceInsert",
+                                                       "Shape",
+                                                       "Size",
+                                                       "Slice",
+                                                       "SpaceToDepth",
+                                                       "Split",
+                                                       "SplitToSequence",
+                                                       "Squeeze",
+                                                       "StringConcat",
+                                                       "StringNormalizer",
+                                                       "StringSplit",
+                                                       "Tile",
+                                                       "Transpose",
+                                                       "Unique",
+                                                       "Unsqueeze",
+                                                       "Where"};
+  return !node.domain.empty() || kTakeText.contains(node.opType);
+}
+
+static Status checkText(const Node& node) {
+  for (size_t i = 0; i < node.size() && !takesText(node.proto); ++i)
+    if (const auto* t = node.has(i) ? node.in(i)->type.as<TensorTypeNode>() : nullptr;
+        t && t->dtype.isString())
+      return fail(ErrorCode::kInvalid, fmt::format("input '{}' cannot be of string", node.proto.inputs[i]));
+  return {};
+}
+
 // An error of code kUsage marks a node that is skipped because its inputs failed before.
 Result<Values> Importer::convert(const NodeProto& proto, const std::string& name, Scope& scope) {
   if (++nodes_ > kMaxNodes) return fail(ErrorCode::kUnsupported, "the model has too many nodes");
@@ -329,6 +385,7 @@ Result<Values> Importer::convert(const NodeProto& proto, const std::string& name
   if (const FunctionProto* f = findFunction(proto)) return inlineFunction(*f, proto, node.inputs, name);
   if (int64_t keep = node.attrInt("keepdims", 1); keep != 0 && keep != 1)
     return fail(ErrorCode::kInvalid, fmt::format("keepdims is {}, not 0 or 1", keep));
+  BEVEL_CHECK(checkText(node));
   BEVEL_TRY(std::optional<Values> tracked, trackInts(node));
   if (tracked) return std::move(*tracked);
   const Conversion* c = findConversion(proto.domain, proto.opType, version);

@@ -59,6 +59,9 @@ Status Node::check(const Expr& condition, const char* what) {
 }
 
 Result<Array<Expr>> Node::ints(size_t i) {
+  if (const auto* t = has(i) ? in(i)->type.as<TensorTypeNode>() : nullptr; t && t->ndim > 1)
+    return invalid(fmt::format("input '{}' has {} dimensions, a vector or a scalar is expected",
+                               proto.inputs[i], t->ndim));
   return importer.intsOf(has(i) ? inputs[i] : nullptr);
 }
 
