@@ -4,10 +4,9 @@
 
 #include "base/file.h"
 #include "import/onnx_tensor.h"
+#include "import/protozero_checked.h"
 
 #include <fmt/format.h>
-#include <protozero/pbf_reader.hpp>
-#include <protozero/pbf_writer.hpp>
 
 namespace bevel {
 namespace {
@@ -27,24 +26,14 @@ Result<HostValue> parseValue(std::string_view bytes, int32_t kind, const std::sh
   out.isList = kind == BEVEL_PARAM_LIST;
   protozero::pbf_reader message(bytes.data(), bytes.size());
   while (message.next()) {
-    int32_t inner = -1;
-    switch (message.tag()) {
-    case 3:
-      inner = BEVEL_PARAM_TENSOR;
-      break;
-    case 5:
-      inner = BEVEL_PARAM_LIST;
-      break;
-    case 7:
-      inner = BEVEL_PARAM_OPTIONAL;
-      break;
-    case 4:
-    case 6:
+    uint32_t field = message.tag();
+    if (field == 4 || field == 6)
       return fail(ErrorCode::kUnsupported, "sparse tensors and maps are not supported as inputs");
-    default:
+    if (field != 3 && field != 5 && field != 7) {
       message.skip();
       continue;
     }
+    int32_t inner = field == 3 ? BEVEL_PARAM_TENSOR : field == 5 ? BEVEL_PARAM_LIST : BEVEL_PARAM_OPTIONAL;
     auto view = message.get_view();
     BEVEL_TRY(HostValue item, parseValue({view.data(), view.size()}, inner, owner, depth + 1));
     if (!out.isList) return item;
@@ -99,12 +88,17 @@ Result<std::string> valueText(const HostValue& value, int32_t kind, const std::s
 Result<HostValue> readPb(const std::string& path, int32_t kind) {
   BEVEL_TRY(auto file, MappedFile::open(path));
   std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  auto malformed = [&](const char* why) {
+    return fail(Error(ErrorCode::kInvalid, fmt::format("malformed protocol buffer: {}", why)).in(path));
+  };
   try {
     auto value = parseValue(bytes, kind, file, 0);
     if (!value) return fail(std::move(value.error()).in(path));
     return value;
   } catch (const protozero::exception& e) {
-    return fail(Error(ErrorCode::kInvalid, fmt::format("malformed protocol buffer: {}", e.what())).in(path));
+    return malformed(e.what());
+  } catch (const onnx::WrongWireType&) {
+    return malformed("a field has the wrong type");
   }
 }
 

@@ -116,6 +116,20 @@ def test_input_dir_counts_initialised_inputs(bevel, tmp_path, given):
     )
 
 
+def test_malformed_sequence_file(bevel, tmp_path):
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "sequence",
+        [helper.make_value_info("x", kind)],
+        [helper.make_value_info("y", kind)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    (tmp_path / "input_0.pb").write_bytes(b"\x18\x01")  # a number where a tensor is expected
+    shown = bevel("run", tmp_path / "m.onnx", "--input-dir", tmp_path, code=3).stderr
+    assert "malformed protocol buffer: a field has the wrong type" in shown
+
+
 def test_exit_codes(bevel, tmp_path):
     gemm_model(tmp_path / "m.onnx")
     assert "Usage" in bevel("run", "--help").stdout
