@@ -47,7 +47,7 @@ enum : int32_t {
 
 struct TensorProto {
   std::vector<int64_t> dims;
-  int32_t dataType = 0;
+  int32_t dataType = 0, location = 0;
   std::string name;
   bool hasRaw = false, segmented = false, external = false;
   std::string_view raw;
@@ -72,7 +72,16 @@ struct Dimension {
 };
 
 struct TypeProto {
-  enum Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kMap, kSparse, kOpaque } kind = kNone;
+  /// The number of the field that was given.
+  enum Kind : uint8_t {
+    kNone = 0,
+    kTensor = 1,
+    kSequence = 4,
+    kMap = 5,
+    kOpaque = 7,
+    kSparse = 8,
+    kOptional = 9,
+  } kind = kNone;
   int32_t elemType = 0;
   bool hasShape = false;
   std::vector<Dimension> shape;
@@ -160,7 +169,5 @@ struct ModelProto {
 /// are errors.
 Result<ModelProto> parseModel(std::string_view bytes);
 Result<TensorProto> parseTensor(std::string_view bytes);
-/// The tensors of a SequenceProto (field 2 of the ONNX test data), one level.
-Result<std::vector<TensorProto>> parseTensorSequence(std::string_view bytes);
 
 } // namespace bevel::onnx
