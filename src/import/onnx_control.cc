@@ -20,26 +20,8 @@ const GraphProto* bodyOf(Node& n, const char* name) {
 // ---- If
 
 Result<SeqExpr> branch(Node& n, const GraphProto& graph) {
-  n.builder().beginBranch();
-  Scope inner;
-  inner.parent = &n.importer.scope();
-  Scope* outer = n.importer.enter(&inner);
-  Array<GraphExpr> results;
-  auto values = n.importer.importBody(graph, inner);
-  Status status = values ? Status{} : Status(fail(values.error()));
-  if (values)
-    for (const Value& v : *values) {
-      auto e = n.importer.materialise(v);
-      if (e)
-        results.push_back(*e);
-      else
-        status = fail(e.error());
-    }
-  n.importer.enter(outer);
-  GraphExpr result = results.size() == 1 ? results[0] : GraphExpr(make<const TupleNode>(results));
-  auto done = n.builder().endBranch(result);
-  if (!status) return fail(std::move(status.error()));
-  return done;
+  Scope inner{&n.importer.scope()};
+  return n.importer.branch(inner, [&] { return n.importer.importBody(graph, inner); });
 }
 
 bool ranksDiffer(const Type& a, const Type& b) {
@@ -53,20 +35,15 @@ bool ranksDiffer(const Type& a, const Type& b) {
 }
 
 Result<Values> ifNode(Node& n) {
-  BEVEL_CHECK(n.require(1));
   const GraphProto *thenGraph = bodyOf(n, "then_branch"), *elseGraph = bodyOf(n, "else_branch");
   if (!thenGraph || !elseGraph) return n.invalid("a branch is missing");
   if (thenGraph->outputs.size() != elseGraph->outputs.size() || thenGraph->outputs.empty())
     return n.invalid("the branches have different outputs");
   if (auto known = n.constInts(0); known && known->size() == 1) {
-    Scope inner;
-    inner.parent = &n.importer.scope();
+    Scope inner{&n.importer.scope()};
     return n.importer.importBody((*known)[0] ? *thenGraph : *elseGraph, inner);
   }
-  GraphExpr condition = n.x(0);
-  if (rankOf(condition) != 0) {
-    BEVEL_TRY(condition, reshapeTo(n, condition, {}));
-  }
+  BEVEL_TRY(GraphExpr condition, n.x(0).scalar());
   bool maySplit = n.importer.maySplit();
   BEVEL_TRY(SeqExpr t, branch(n, *thenGraph));
   BEVEL_TRY(SeqExpr e, branch(n, *elseGraph));
@@ -76,7 +53,7 @@ Result<Values> ifNode(Node& n) {
   }
   BEVEL_TRY(GraphVar v, n.builder().emitIf(condition, t, e));
   if (thenGraph->outputs.size() == 1) return Values{n.value(v)};
-  return n.fields(v);
+  return n.fields({n, v});
 }
 
 // ---- Loop and Scan
@@ -85,21 +62,22 @@ Result<Values> ifNode(Node& n) {
 Result<Values> trip(Node& n, const GraphProto& body, const Values& inputs) {
   if (body.inputs.size() != inputs.size())
     return n.invalid(fmt::format("the body takes {} inputs, {} given", body.inputs.size(), inputs.size()));
-  Scope inner;
-  inner.parent = &n.importer.scope();
+  Scope inner{&n.importer.scope()};
   for (size_t i = 0; i < inputs.size(); ++i) inner.values[body.inputs[i].name] = inputs[i];
   return n.importer.importBody(body, inner);
 }
 
-Result<GraphExpr> withLeadingAxis(Node& n, const Value& v) {
+// What one trip adds to a scan output: the value with a new axis of one.
+Result<GraphExpr> withAxis(Node& n, const Value& v, int64_t axis = 0) {
   BEVEL_TRY(GraphExpr e, n.importer.materialise(v));
-  return unsqueeze(n, e, {0});
+  BEVEL_TRY(axis, axisOf(n, axis, rankOf(e) + 1));
+  return Term(n, e).unsqueeze({axis});
 }
 
 // Scan outputs of unrolled trips, one after the other.
 Result<Value> joined(Node& n, const Array<GraphExpr>& parts, int64_t axis = 0) {
   if (parts.size() == 1) return n.value(parts[0]);
-  BEVEL_TRY(GraphExpr e, n.emit("concat", parts, {{"axis", intImm(axis)}}));
+  BEVEL_TRY(GraphExpr e, n.emit("concat", parts, {{"axis", axis}}));
   return n.value(e);
 }
 
@@ -113,7 +91,7 @@ Result<Values> unrolledLoop(Node& n, const GraphProto& body, int64_t trips, size
     BEVEL_TRY(Values out, trip(n, body, inputs));
     state.assign(out.begin() + 1, out.begin() + 1 + ptrdiff_t(carried));
     for (size_t k = 0; k < scans; ++k) {
-      BEVEL_TRY(GraphExpr e, withLeadingAxis(n, out[1 + carried + k]));
+      BEVEL_TRY(GraphExpr e, withAxis(n, out[1 + carried + k]));
       parts[k].push_back(e);
     }
   }
@@ -124,6 +102,10 @@ Result<Values> unrolledLoop(Node& n, const GraphProto& body, int64_t trips, size
   return state;
 }
 
+bool isTrue(const TensorProto& t) {
+  return (t.hasRaw && t.raw.size() == 1 && t.raw[0]) || (t.int32s.size() == 1 && t.int32s[0]);
+}
+
 // The body leaves the condition as it was given, or sets it to true.
 bool alwaysTrue(const GraphProto& body) {
   if (body.inputs.size() < 2 || body.outputs.empty()) return false;
@@ -132,22 +114,17 @@ bool alwaysTrue(const GraphProto& body) {
     if (name == body.inputs[1].name) return true;
     const NodeProto* producer = nullptr;
     for (const NodeProto& p : body.nodes)
-      for (const std::string& o : p.outputs)
-        if (o == name) producer = &p;
+      if (std::ranges::count(p.outputs, name)) producer = &p;
     if (!producer) {
-      for (const TensorProto& t : body.initializers)
-        if (t.name == name && t.dataType == datatype::kBoolType)
-          return (t.hasRaw && t.raw.size() == 1 && t.raw[0]) || (t.int32s.size() == 1 && t.int32s[0]);
-      return false;
+      auto t = std::ranges::find_if(body.initializers, [&](const TensorProto& i) {
+        return i.name == name && i.dataType == datatype::kBoolType;
+      });
+      return t != body.initializers.end() && isTrue(*t);
     }
-    if (producer->opType == "Identity" && producer->inputs.size() == 1) {
-      name = producer->inputs[0];
-      continue;
-    }
-    if (producer->opType != "Constant" || producer->attributes.size() != 1 || !producer->attributes[0].t)
-      return false;
-    const TensorProto& t = *producer->attributes[0].t;
-    return (t.hasRaw && t.raw.size() == 1 && t.raw[0]) || (t.int32s.size() == 1 && t.int32s[0]);
+    if (producer->opType != "Identity" || producer->inputs.size() != 1)
+      return producer->opType == "Constant" && producer->attributes.size() == 1 &&
+             producer->attributes[0].t && isTrue(*producer->attributes[0].t);
+    name = producer->inputs[0];
   }
   return false;
 }
@@ -163,7 +140,7 @@ struct LoopFunctions {
   std::string base(const char* what) const { return fmt::format("{}_{}", identifier(n.name, "loop"), what); }
 
   // Runs `emit` in a function over fresh parameters for the state.
-  Result<GlobalVar> function(const char* what, const Array<GraphExpr>& state, const Array<Type>& types,
+  Result<GlobalVar> function(const char* what, const Array<Type>& types,
                              FunctionRef<Result<GraphExpr>(const Array<GraphExpr>&)> emit) {
     Array<GraphVar> params;
     Array<GraphExpr> leaves;
@@ -173,7 +150,6 @@ struct LoopFunctions {
       params.push_back(make<const GraphVarNode>(fmt::format("s{}", i), t));
       leaves.push_back(params.back());
     }
-    (void)state;
     n.builder().beginFunction(base(what), params, dict({{"private", intImm(1)}}));
     auto result = emit(leaves);
     if (!result) {
@@ -199,7 +175,7 @@ Result<GraphExpr> sizedAs(Node& n, const GraphExpr& gathered, const Array<Expr>&
     BEVEL_CHECK(n.check(fits, "the trips give scan outputs of different shapes"));
     shape.set(d, next[d]);
   }
-  return reshapeTo(n, gathered, shape);
+  return Term(n, gathered).reshape(shape);
 }
 
 // Results of one trip as the new state: trip + 1, condition, carried, accumulated, captured.
@@ -215,31 +191,26 @@ Result<GraphExpr> bodyState(LoopFunctions& f, const Array<GraphExpr>& s) {
   GraphExpr outerTrip = std::exchange(n.importer.trip, s[0]);
   auto out = n.importer.importBody(f.body, inner);
   n.importer.trip = outerTrip;
-  Array<GraphExpr> state;
-  Status status = out ? Status{} : Status(fail(out.error()));
-  auto make1 = [&]() -> Result<GraphExpr> {
-    BEVEL_TRY(GraphExpr next, binaryOp(n, "add", s[0], Node::scalarConstant(kInt64, 1)));
-    state.push_back(next);
-    state.push_back(s[1]);
+  auto newState = [&]() -> Result<GraphExpr> {
+    BEVEL_CHECK(out);
+    BEVEL_TRY(GraphExpr next, Term(n, s[0]) + 1);
     BEVEL_TRY(GraphExpr condition, n.importer.materialise((*out)[0]));
-    if (rankOf(condition) != 0) {
-      BEVEL_TRY(condition, reshapeTo(n, condition, {}));
-    }
-    state.push_back(condition);
+    BEVEL_TRY(condition, Term(n, condition).scalar());
+    Array<GraphExpr> state = {next, s[1], condition};
     for (size_t k = 0; k < f.carried; ++k) {
       BEVEL_TRY(GraphExpr e, n.importer.materialise((*out)[1 + k]));
       state.push_back(e);
     }
     for (size_t k = 0; k < f.scans; ++k) {
-      BEVEL_TRY(GraphExpr e, withLeadingAxis(n, (*out)[1 + f.carried + k]));
+      BEVEL_TRY(GraphExpr e, withAxis(n, (*out)[1 + f.carried + k]));
       BEVEL_TRY(GraphExpr before, sizedAs(n, s[first + f.carried + k], shapeOfExpr(e)));
-      BEVEL_TRY(e, n.emit("concat", {before, e}, {{"axis", intImm(0)}}));
+      BEVEL_TRY(e, n.emit("concat", {before, e}, {{"axis", 0}}));
       state.push_back(e);
     }
     for (size_t k = 0; k < f.captures.size(); ++k) state.push_back(s[at + k]);
     return GraphExpr(make<const TupleNode>(state));
   };
-  Result<GraphExpr> result = status ? make1() : Result<GraphExpr>(fail(std::move(status.error())));
+  Result<GraphExpr> result = newState();
   n.importer.enter(outer);
   return result;
 }
@@ -255,17 +226,12 @@ Result<Type> scanType(Node& n, const ValueInfo& info) {
 
 Result<Values> whileLoop(Node& n, const GraphProto& body, size_t carried) {
   LoopFunctions f{n, body, carried, body.outputs.size() - 1 - carried, n.importer.captured(body)};
-  GraphExpr limit = n.has(0) ? n.x(0) : Node::scalarConstant(kInt64, 9.2e18);
-  BEVEL_TRY(limit, n.castTo(limit, kInt64));
-  if (rankOf(limit) != 0) {
-    BEVEL_TRY(limit, reshapeTo(n, limit, {}));
-  }
-  GraphExpr condition = n.has(1) ? n.x(1) : Node::scalarConstant(kBool, 1);
-  if (rankOf(condition) != 0) {
-    BEVEL_TRY(condition, reshapeTo(n, condition, {}));
-  }
+  Term most = n.has(0) ? n.x(0) : Node::scalarConstant(kInt64, 9.2e18);
+  Term runs = n.has(1) ? n.x(1) : Node::scalarConstant(kBool, 1);
+  BEVEL_TRY(GraphExpr limit, most.cast(kInt64).scalar());
+  BEVEL_TRY(GraphExpr condition, runs.scalar());
   Array<GraphExpr> state = {Node::scalarConstant(kInt64, 0), limit, condition};
-  for (size_t k = 0; k < carried; ++k) state.push_back(n.x(2 + k));
+  for (size_t k = 0; k < carried; ++k) state.push_back(*n.x(2 + k));
   for (size_t k = 0; k < f.scans; ++k) { // empty at first
     BEVEL_TRY(Type t, scanType(n, body.outputs[1 + carried + k]));
     const auto* tensor = t.as<TensorTypeNode>();
@@ -273,8 +239,7 @@ Result<Values> whileLoop(Node& n, const GraphProto& body, size_t carried) {
     for (int64_t d = 0; d < tensor->ndim; ++d)
       shape.push_back(tensor->known && asConst(tensor->shape[size_t(d)]) ? tensor->shape[size_t(d)]
                                                                          : intImm(1));
-    BEVEL_TRY(GraphExpr e,
-              n.emit("broadcast_to", {Node::scalarConstant(tensor->dtype, 0), Node::shapeArg(shape)}));
+    BEVEL_TRY(GraphExpr e, n.emit("broadcast_to", {Node::scalarConstant(tensor->dtype, 0), shape}));
     state.push_back(e);
   }
   for (const std::string& name : f.captures) {
@@ -290,12 +255,11 @@ Result<Values> whileLoop(Node& n, const GraphProto& body, size_t carried) {
                                          : withoutVars(state[i]->type));
   }
   BEVEL_TRY(GlobalVar test,
-            f.function("condition", state, types, [&](const Array<GraphExpr>& s) -> Result<GraphExpr> {
-              BEVEL_TRY(GraphExpr more, binaryOp(n, "less", s[0], s[1]));
-              return binaryOp(n, "logical_and", more, s[2]);
+            f.function("condition", types, [&](const Array<GraphExpr>& s) -> Result<GraphExpr> {
+              return n.emit("logical_and", {Term(n, s[0]) < s[1], s[2]});
             }));
   BEVEL_TRY(GlobalVar step,
-            f.function("body", state, types, [&](const Array<GraphExpr>& s) { return bodyState(f, s); }));
+            f.function("body", types, [&](const Array<GraphExpr>& s) { return bodyState(f, s); }));
   Type result = make<const TupleTypeNode>(types);
   GraphVar start = n.builder().matchCast(make<const TupleNode>(state), result);
   BEVEL_TRY(GraphVar last, n.builder().emit(opCall("while_loop", {test, step, start})));
@@ -360,16 +324,13 @@ Result<Values> scanNode(Node& n) {
     for (size_t k = 0; k < size_t(numScan); ++k) {
       BEVEL_TRY(int64_t axis, axisOf(n, axes[k], n.rank(states + k)));
       int64_t at = reversed[k] ? *length - 1 - t : t;
-      BEVEL_TRY(GraphExpr e, sliceAxis(n, n.x(states + k), axis, intImm(at), intImm(at + 1)));
-      BEVEL_TRY(e, n.emit("squeeze", {e}, {{"axis", intList({axis})}}));
+      BEVEL_TRY(GraphExpr e, n.x(states + k).slice(axis, intImm(at), intImm(at + 1)).squeeze({axis}));
       inputs.push_back(n.value(e));
     }
     BEVEL_TRY(Values out, trip(n, *body, inputs));
     state.assign(out.begin(), out.begin() + ptrdiff_t(states));
     for (size_t k = 0; k < scans; ++k) {
-      BEVEL_TRY(GraphExpr e, n.importer.materialise(out[states + k]));
-      BEVEL_TRY(int64_t axis, axisOf(n, outAxes[k], rankOf(e) + 1));
-      BEVEL_TRY(e, unsqueeze(n, e, {axis}));
+      BEVEL_TRY(GraphExpr e, withAxis(n, out[states + k], outAxes[k]));
       parts[k].push_back(e);
     }
   }
@@ -411,7 +372,7 @@ std::vector<std::string> Importer::captured(const GraphProto& graph) const {
 }
 
 std::vector<Conversion> controlConversions() {
-  return {{"If", 1, ifNode}, {"Loop", 1, loopNode}, {"Scan", 8, scanNode}};
+  return {{"If", 1, ifNode, 1}, {"Loop", 1, loopNode}, {"Scan", 8, scanNode}};
 }
 
 } // namespace bevel::onnx

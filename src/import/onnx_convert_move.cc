@@ -10,14 +10,10 @@ namespace bevel::onnx {
 namespace {
 
 Result<Values> slice1(Node& n) {
-  BEVEL_CHECK(n.require(1));
   Ints starts = n.attrInts("starts"), ends = n.attrInts("ends"), axes = n.attrInts("axes");
-  if (axes.empty())
-    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
-  return n.one("strided_slice",
-               {n.x(0), Node::shapeArg(dims(starts)), Node::shapeArg(dims(ends)),
-                Node::shapeArg(dims(Ints(starts.size(), 1)))},
-               {{"axes", intList(axes)}});
+  if (axes.empty()) axes = upTo(0, int64_t(starts.size()));
+  return n.emit("strided_slice", {n.x(0), dims(starts), dims(ends), dims(Ints(starts.size(), 1))},
+                {{"axes", axes}});
 }
 
 // Axes that only the run knows: every axis takes the bounds of the value that names it.
@@ -30,7 +26,7 @@ Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& star
   for (int64_t d = 0; d < rank; ++d) {
     Expr b = intImm(0), e = n.shape(0)[size_t(d)], s = intImm(1);
     for (size_t k = 0; k < axes.size(); ++k) {
-      Expr here = logicalOr(eq(axes[k], intImm(d)), eq(axes[k], intImm(d - rank)));
+      Expr here = isAmong({axes[k]}, d, rank);
       b = select(here, starts[k], b);
       e = select(here, ends[k], e);
       s = select(here, steps[k], s);
@@ -39,12 +35,10 @@ Result<Values> sliceAt(Node& n, const Array<Expr>& axes, const Array<Expr>& star
     end.push_back(e);
     step.push_back(s);
   }
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(named(n, begin)), Node::shapeArg(named(n, end)),
-                                 Node::shapeArg(named(n, step))});
+  return n.emit("strided_slice", {n.x(0), named(n, begin), named(n, end), named(n, step)});
 }
 
 Result<Values> slice10(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> starts, n.ints(1));
   BEVEL_TRY(Array<Expr> ends, n.ints(2));
   if (ends.size() != starts.size()) return n.invalid("starts and ends have different lengths");
@@ -54,8 +48,7 @@ Result<Values> slice10(Node& n) {
   }
   if (steps.size() != starts.size()) return n.invalid("starts and steps have different lengths");
   for (const Expr& s : steps) BEVEL_CHECK(n.check(ne(s, intImm(0)), "a step of zero"));
-  Ints axes;
-  for (size_t i = 0; i < starts.size(); ++i) axes.push_back(int64_t(i));
+  Ints axes = upTo(0, int64_t(starts.size()));
   if (n.has(3)) {
     auto given = n.constInts(3);
     if (!given) {
@@ -69,8 +62,7 @@ Result<Values> slice10(Node& n) {
     whole = whole && isConst(starts[i], 0) && asConst(ends[i]).value_or(0) >= (int64_t(1) << 40) &&
             isConst(steps[i], 1);
   if (whole) return Values{n.in(0)};
-  return n.one("strided_slice", {n.x(0), Node::shapeArg(starts), Node::shapeArg(ends), Node::shapeArg(steps)},
-               {{"axes", intList(axes)}});
+  return n.emit("strided_slice", {n.x(0), starts, ends, steps}, {{"axes", axes}});
 }
 
 Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {
@@ -78,7 +70,7 @@ Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {
   Expr start = intImm(0);
   for (const Expr& size : sizes) {
     Expr end = n.analyzer().simplify(start + size);
-    BEVEL_TRY(GraphExpr e, sliceAxis(n, n.x(0), axis, start, end));
+    BEVEL_TRY(GraphExpr e, n.x(0).slice(axis, start, end));
     out.push_back(n.value(e));
     start = end;
   }
@@ -86,7 +78,6 @@ Result<Values> splitBy(Node& n, int64_t axis, const Array<Expr>& sizes) {
 }
 
 Result<Values> split(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", 0), n.rank(0)));
   size_t parts = n.proto.outputs.size();
   Expr total = n.shape(0)[size_t(axis)];
@@ -120,13 +111,11 @@ Result<Values> split(Node& n) {
 }
 
 Result<Values> tile(Node& n) {
-  BEVEL_CHECK(n.require(2));
   BEVEL_TRY(Array<Expr> repeats, n.ints(1));
-  return n.one("tile", {n.x(0), Node::shapeArg(repeats)});
+  return n.emit("tile", {n.x(0), repeats});
 }
 
 Result<Values> tile1(Node& n) { // tiles and axis are scalars
-  BEVEL_CHECK(n.require(3));
   BEVEL_TRY(Array<Expr> tiles, n.ints(1));
   auto axis = n.constInts(2);
   if (!axis || axis->size() != 1 || tiles.size() != 1)
@@ -134,23 +123,20 @@ Result<Values> tile1(Node& n) { // tiles and axis are scalars
   BEVEL_TRY(int64_t a, axisOf(n, (*axis)[0], n.rank(0)));
   Array<Expr> repeats;
   for (size_t d = 0; d < n.rank(0); ++d) repeats.push_back(int64_t(d) == a ? tiles[0] : intImm(1));
-  return n.one("tile", {n.x(0), Node::shapeArg(repeats)});
+  return n.emit("tile", {n.x(0), repeats});
 }
 
-Result<Values> padBy(Node& n, const Array<Expr>& pads, const GraphExpr& value) {
-  std::string mode = n.attrStr("mode", "constant");
-  return n.one("nn.pad", {n.x(0), Node::shapeArg(pads), value}, {{"mode", str(mode)}});
+Term padBy(Node& n, const Array<Expr>& pads, const Term& value) {
+  return n.emit("nn.pad", {n.x(0), pads, value}, {{"mode", n.attrStr("mode", "constant")}});
 }
 
 Result<Values> pad1(Node& n) {
-  BEVEL_CHECK(n.require(1));
   Ints pads = n.hasAttr("pads") ? n.attrInts("pads") : n.attrInts("paddings");
   if (!n.dtype(0).isFloat() && n.attrFloat("value", 0) != 0) return n.unsupported("a pad value on integers");
   return padBy(n, dims(pads), Node::scalarConstant(n.dtype(0), n.attrFloat("value", 0)));
 }
 
 Result<Values> pad11(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> pads, n.ints(1));
   size_t rank = n.rank(0);
   if (n.has(3)) { // axes
@@ -162,27 +148,20 @@ Result<Values> pad11(Node& n) {
       for (int64_t d = 0; d < int64_t(rank); ++d) {
         Expr pad = intImm(0);
         for (size_t i = 0; i < axes.size(); ++i) {
-          Expr here = logicalOr(eq(axes[i], intImm(d)), eq(axes[i], intImm(d - int64_t(rank))));
+          Expr here = isAmong({axes[i]}, d, int64_t(rank));
           pad = n.analyzer().simplify(select(here, pads[side * axes.size() + i], pad));
         }
         full.push_back(pad);
       }
     pads = full;
   }
-  GraphExpr value = n.x(2);
-  if (n.has(2) && n.rank(2) == 1) {
-    BEVEL_TRY(value, reshapeTo(n, value, {}));
-  }
-  return padBy(n, pads, value);
+  return padBy(n, pads, n.rank(2) == 1 ? n.x(2).scalar() : n.x(2));
 }
 
 // Axes cropped or padded with zeros around their centre to given extents.
 Result<Values> centerCropPad(Node& n) {
-  BEVEL_CHECK(n.require(2));
   BEVEL_TRY(Array<Expr> wanted, n.ints(1));
-  Ints axes = n.attrInts("axes");
-  if (!n.hasAttr("axes"))
-    for (size_t d = 0; d < n.rank(0); ++d) axes.push_back(int64_t(d));
+  Ints axes = n.hasAttr("axes") ? n.attrInts("axes") : upTo(0, int64_t(n.rank(0)));
   if (axes.size() != wanted.size()) return n.invalid("one extent an axis is needed");
   size_t rank = n.rank(0);
   Array<Expr> begin = dims(Ints(rank, 0)), end = n.shape(0), pads = dims(Ints(2 * rank, 0));
@@ -197,18 +176,14 @@ Result<Values> centerCropPad(Node& n) {
     pads.set(size_t(a), before);
     pads.set(rank + size_t(a), an.simplify(wanted[k] - kept - before));
   }
-  BEVEL_TRY(GraphExpr e, n.emit("strided_slice", {n.x(0), Node::shapeArg(begin), Node::shapeArg(end),
-                                                  Node::shapeArg(dims(Ints(rank, 1)))}));
-  return n.one("nn.pad", {e, Node::shapeArg(pads)});
+  Term cropped = n.emit("strided_slice", {n.x(0), begin, end, dims(Ints(rank, 1))});
+  return n.emit("nn.pad", {cropped, pads});
 }
 
 // Number of elements of a range of floats: computed by the run, read into a shape.
 Result<Expr> floatCount(Node& n) {
-  BEVEL_TRY(GraphExpr span, binaryOp(n, "subtract", n.x(1), n.x(0)));
-  BEVEL_TRY(GraphExpr ratio, binaryOp(n, "divide", span, n.x(2)));
-  BEVEL_TRY(ratio, unaryOp(n, "ceil", ratio));
-  BEVEL_TRY(ratio, n.castTo(ratio, kInt64));
-  BEVEL_TRY(Array<Expr> count, n.importer.intsOf(n.value(ratio)));
+  Term ratio = (n.x(1) - n.x(0)) / n.x(2);
+  BEVEL_TRY(Array<Expr> count, n.ints(ratio.apply("ceil").cast(kInt64)));
   return n.analyzer().simplify(max(count[0], intImm(0)));
 }
 
@@ -245,7 +220,6 @@ Result<Expr> integerCount(Node& n, const Expr& start, const Expr& limit, const E
 }
 
 Result<Values> range(Node& n) {
-  BEVEL_CHECK(n.require(3));
   for (size_t i = 0; i < 3; ++i)
     if (n.rank(i) > 1 || (n.rank(i) == 1 && !isConst(n.shape(i)[0], 1)))
       return n.invalid("scalars are expected");
@@ -260,51 +234,33 @@ Result<Values> range(Node& n) {
     BEVEL_CHECK(n.check(ne(step[0], intImm(0)), "a step of zero"));
     BEVEL_TRY(count, integerCount(n, start[0], limit[0], step[0]));
   }
-  auto scalarOf = [&](size_t i) -> Result<GraphExpr> {
-    return n.rank(i) == 0 ? Result<GraphExpr>(n.x(i)) : reshapeTo(n, n.x(i), {});
-  };
-  BEVEL_TRY(GraphExpr start, scalarOf(0));
-  BEVEL_TRY(GraphExpr step, scalarOf(2));
-  return n.one("arange", {start, step, Node::shapeArg({count})});
+  return n.emit("arange", {n.x(0).scalar(), n.x(2).scalar(), Array<Expr>{count}});
 }
 
 Result<Values> eyeLike(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  DType t = n.dtype(0);
-  if (n.hasAttr("dtype")) {
-    auto given = dtypeOf(int32_t(n.attrInt("dtype", 0)));
-    if (!given) return n.unsupported("the dtype");
-    t = *given;
-  }
-  return n.one("eye", {Node::shapeArg(n.shape(0))},
-               {{"k", intImm(n.attrInt("k", 0))}, {"dtype", dtypeNode(t)}});
+  BEVEL_TRY(DType t, n.attrType("dtype", n.dtype(0)));
+  return n.emit("eye", {n.shape(0)}, {{"k", n.attrInt("k", 0)}, {"dtype", t}});
 }
 
 Result<Values> trilu(Node& n) {
-  BEVEL_CHECK(n.require(1));
   Array<Expr> k = {intImm(0)};
   if (n.has(1)) {
     BEVEL_TRY(k, n.ints(1));
   }
-  return n.one("trilu", {n.x(0), Node::shapeArg(k)}, {{"upper", intImm(n.attrInt("upper", 1))}});
+  return n.emit("trilu", {n.x(0), k}, {{"upper", n.attrInt("upper", 1)}});
 }
 
 Result<Values> oneHot(Node& n) {
-  BEVEL_CHECK(n.require(3));
-  Array<Expr> depth;
-  if (n.dtype(1).isFloat()) {
-    BEVEL_TRY(GraphExpr d, n.castTo(n.x(1), kInt64));
-    BEVEL_TRY(depth, n.importer.intsOf(n.value(d)));
-  } else {
-    BEVEL_TRY(depth, n.ints(1));
-  }
+  BEVEL_TRY(Array<Expr> depth, n.dtype(1).isFloat() ? n.ints(n.x(1).cast(kInt64)) : n.ints(1));
   if (depth.size() != 1) return n.invalid("the depth must be a scalar");
-  GraphExpr indices = n.x(0);
-  if (n.dtype(0).isFloat()) {
-    BEVEL_TRY(indices, n.castTo(indices, kInt64));
-  }
-  return n.one("one_hot", {indices, n.x(2), Node::shapeArg(depth)},
-               {{"axis", intImm(n.attrInt("axis", -1))}});
+  Term indices = n.dtype(0).isFloat() ? n.x(0).cast(kInt64) : n.x(0);
+  return n.emit("one_hot", {indices, n.x(2), depth}, {{"axis", n.attrInt("axis", -1)}});
+}
+
+Term accumulated(Node& n, const Term& x, int64_t axis) {
+  return x.apply(
+      n.proto.opType == "CumProd" ? "cumprod" : "cumsum",
+      {{"axis", axis}, {"exclusive", n.attrInt("exclusive", 0)}, {"reverse", n.attrInt("reverse", 0)}});
 }
 
 // The axis is a value of the run: x seen as [before, axis, behind] with symbolic extents.
@@ -321,41 +277,33 @@ Result<Values> cumulativeAt(Node& n) {
     parts[1] = parts[1] * select(eq(axis, intImm(d)), extent, intImm(1));
     parts[2] = parts[2] * select(axis < intImm(d), extent, intImm(1));
   }
-  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), named(n, {parts[0], parts[1], parts[2]})));
-  BEVEL_TRY(e, n.emit(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {e},
-                      {{"axis", intImm(1)},
-                       {"exclusive", intImm(n.attrInt("exclusive", 0))},
-                       {"reverse", intImm(n.attrInt("reverse", 0))}}));
-  BEVEL_TRY(e, reshapeTo(n, e, n.shape(0)));
-  return Values{n.value(e)};
+  Term e = n.x(0).reshape(named(n, {parts[0], parts[1], parts[2]}));
+  return accumulated(n, e, 1).reshape(n.shape(0));
 }
 
 Result<Values> cumulative(Node& n) {
-  BEVEL_CHECK(n.require(2));
   auto axis = n.constInts(1);
   if (!axis) return cumulativeAt(n);
   if (axis->size() != 1) return n.invalid("the axis must be a scalar");
-  return n.one(n.proto.opType == "CumProd" ? "cumprod" : "cumsum", {n.x(0)},
-               {{"axis", intImm((*axis)[0])},
-                {"exclusive", intImm(n.attrInt("exclusive", 0))},
-                {"reverse", intImm(n.attrInt("reverse", 0))}});
+  return accumulated(n, n.x(0), (*axis)[0]);
 }
 
 // One after the other. The start of an input is the sum of all extents before it: where the run knows many of them,
 // groups come first, whose extents get names, so that no sum is long.
-Result<GraphExpr> concatAll(Node& n, const Array<GraphExpr>& all, size_t axis) {
+Term concatAll(Node& n, const Array<GraphExpr>& all, size_t axis) {
   constexpr size_t kMost = 16;
   auto symbolic = [&](const GraphExpr& e) { return rankOf(e) > axis && !asConst(shapeOfExpr(e)[axis]); };
   if (all.size() <= kMost || std::ranges::count_if(all, symbolic) <= int64_t(kMost))
-    return n.emit("concat", all, {{"axis", intImm(int64_t(axis))}});
+    return n.emit("concat", all, {{"axis", axis}});
   Array<GraphExpr> groups;
   for (size_t k = 0; k < all.size(); k += kMost) {
     Array<GraphExpr> part;
     for (size_t i = k; i < std::min(k + kMost, all.size()); ++i) part.push_back(all[i]);
-    BEVEL_TRY(GraphExpr group, concatAll(n, part, axis));
-    Array<Expr> shape = shapeOfExpr(group);
+    Term group = concatAll(n, part, axis);
+    if (!group) return group;
+    Array<Expr> shape = shapeOfExpr(*group);
     shape.set(axis, named(n, {shape[axis]})[0]);
-    groups.push_back(n.builder().matchCast(group, make<const TensorTypeNode>(dtypeOfExpr(group), shape)));
+    groups.push_back(n.builder().matchCast(*group, make<const TensorTypeNode>(dtypeOfExpr(*group), shape)));
   }
   return concatAll(n, groups, axis);
 }
@@ -363,13 +311,11 @@ Result<GraphExpr> concatAll(Node& n, const Array<GraphExpr>& all, size_t axis) {
 template <int otherwise> Result<Values> concat(Node& n) {
   int64_t axis = n.attrInt("axis", otherwise), rank = int64_t(n.rank(0));
   if (axis < -rank || axis >= rank) return n.invalid("axis is out of range");
-  BEVEL_TRY(GraphExpr e, concatAll(n, n.all(), size_t(axis < 0 ? axis + rank : axis)));
-  return Values{n.value(e)};
+  return concatAll(n, n.all(), size_t(axis < 0 ? axis + rank : axis));
 }
 
 // sequence_lens per batch: positions below the length are mirrored, by an index tensor for gather_elements.
 Result<Values> reverseSequence(Node& n) {
-  BEVEL_CHECK(n.require(2));
   int64_t timeAxis = n.attrInt("time_axis", 0), batchAxis = n.attrInt("batch_axis", 1);
   if (n.rank(0) < 2 || n.rank(1) != 1 || timeAxis + batchAxis != 1 || timeAxis < 0 || batchAxis < 0)
     return n.invalid("axes 0 and 1 are expected");
@@ -377,78 +323,56 @@ Result<Values> reverseSequence(Node& n) {
   BEVEL_CHECK(
       n.check(eq(n.shape(1)[0], n.shape(0)[size_t(batchAxis)]), "there is not one length for each sequence"));
   BEVEL_CHECK(checkElements(n, n.x(1), intImm(0), steps, "a length lies beyond the time"));
-  BEVEL_TRY(GraphExpr t, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
-                                           Node::shapeArg({steps})}));
-  BEVEL_TRY(t, unsqueeze(n, t, {batchAxis}));
-  BEVEL_TRY(GraphExpr len, n.castTo(n.x(1), kInt64));
-  BEVEL_TRY(len, unsqueeze(n, len, {timeAxis}));
-  BEVEL_TRY(GraphExpr mirrored, binaryOp(n, "subtract", len, t));
-  BEVEL_TRY(mirrored, binaryOp(n, "subtract", mirrored, Node::scalarConstant(kInt64, 1)));
-  BEVEL_TRY(GraphExpr inside, binaryOp(n, "less", t, len));
-  BEVEL_TRY(GraphExpr index, n.emit("where", {inside, mirrored, t}));
-  Ints rest;
-  for (size_t d = 2; d < n.rank(0); ++d) rest.push_back(int64_t(d));
-  BEVEL_TRY(index, unsqueeze(n, index, rest));
-  BEVEL_TRY(index, n.emit("broadcast_to", {index, Node::shapeArg(n.shape(0))}));
-  return n.one("gather_elements", {n.x(0), index}, {{"axis", intImm(timeAxis)}});
+  Term t = indicesTo(n, steps).unsqueeze({batchAxis});
+  Term length = n.x(1).cast(kInt64).unsqueeze({timeAxis});
+  Term mirrored = length - t - 1;
+  Term index = where(n, t < length, mirrored, t);
+  index = index.unsqueeze(upTo(2, int64_t(n.rank(0)))).broadcast(n.shape(0));
+  return n.emit("gather_elements", {n.x(0), index}, {{"axis", timeAxis}});
 }
 
 // update written into the cache along an axis, from a position of its own for each batch; circular: around
 // the end.
 Result<Values> tensorScatter(Node& n) { // cache, update, positions
-  BEVEL_CHECK(n.require(2));
   BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", -2), n.rank(0)));
   if (axis == 0 || n.rank(1) != n.rank(0))
     return n.invalid("an axis behind the batch, and an update of the cache's rank are expected");
   std::string mode = n.attrStr("mode", "linear");
   if (mode != "linear" && mode != "circular") return n.invalid("unknown mode " + mode);
-  GraphExpr size, count;
-  Ints behind;
-  for (int64_t d = axis + 1; d < int64_t(n.rank(0)); ++d) behind.push_back(d - axis);
-  BEVEL_TRY(GraphExpr at, n.emit("arange", {Node::scalarConstant(kInt64, 0), Node::scalarConstant(kInt64, 1),
-                                            Node::shapeArg({n.shape(0)[size_t(axis)]})}));
-  BEVEL_TRY(at, unsqueeze(n, at, behind));
-  if (n.has(2)) {
-    Ints rest;
-    for (int64_t d = 1; d < int64_t(n.rank(0)); ++d) rest.push_back(d);
-    BEVEL_TRY(GraphExpr start, unsqueeze(n, n.x(2), rest));
-    BEVEL_TRY(at, binaryOp(n, "subtract", at, start));
-  }
-  BEVEL_TRY(size, n.emit("shape_to_tensor", {Node::shapeArg({n.shape(0)[size_t(axis)]})}));
-  BEVEL_TRY(count, n.emit("shape_to_tensor", {Node::shapeArg({n.shape(1)[size_t(axis)]})}));
-  if (mode == "circular") {
-    BEVEL_TRY(at, binaryOp(n, "floor_mod", at, size));
-  }
-  BEVEL_TRY(GraphExpr below, binaryOp(n, "less", at, count));
-  BEVEL_TRY(GraphExpr inside, binaryOp(n, "greater_equal", at, Node::scalarConstant(kInt64, 0)));
-  BEVEL_TRY(inside, binaryOp(n, "logical_and", inside, below));
-  BEVEL_TRY(GraphExpr index, n.emit("where", {inside, at, Node::scalarConstant(kInt64, 0)}));
-  BEVEL_TRY(index, n.emit("broadcast_to", {index, Node::shapeArg(n.shape(0))}));
-  BEVEL_TRY(GraphExpr written, n.emit("gather_elements", {n.x(1), index}, {{"axis", intImm(axis)}}));
-  return n.one("where", {inside, written, n.x(0)});
+  int64_t rank = int64_t(n.rank(0));
+  Term at = indicesTo(n, n.shape(0)[size_t(axis)]).unsqueeze(upTo(1, rank - axis));
+  if (n.has(2)) at = at - n.x(2).unsqueeze(upTo(1, rank));
+  Term size = n.emit("shape_to_tensor", {Array<Expr>{n.shape(0)[size_t(axis)]}});
+  Term count = n.emit("shape_to_tensor", {Array<Expr>{n.shape(1)[size_t(axis)]}});
+  if (mode == "circular") at = n.emit("floor_mod", {at, size});
+  Term below = at < count, above = at >= 0;
+  Term inside = n.emit("logical_and", {above, below});
+  Term index = where(n, inside, at, 0).broadcast(n.shape(0));
+  Term written = n.emit("gather_elements", {n.x(1), index}, {{"axis", axis}});
+  return where(n, inside, written, n.x(0));
 }
 
 } // namespace
 
 std::vector<Conversion> moveConversions() {
-  return {{"TensorScatter", 24, tensorScatter},
-          {"Slice", 1, slice1},
-          {"Slice", 10, slice10},
-          {"Split", 1, split},
-          {"Tile", 1, tile1},
-          {"Tile", 6, tile},
-          {"Pad", 1, pad1},
-          {"Pad", 11, pad11},
-          {"Range", 11, range},
-          {"EyeLike", 9, eyeLike},
-          {"Trilu", 14, trilu},
-          {"OneHot", 9, oneHot},
-          {"CumSum", 11, cumulative},
-          {"CumProd", 26, cumulative},
+  return {{"TensorScatter", 24, tensorScatter, 2},
+          {"Slice", 1, slice1, 1},
+          {"Slice", 10, slice10, 1},
+          {"Split", 1, split, 1},
+          {"Tile", 1, tile1, 3},
+          {"Tile", 6, tile, 2},
+          {"Pad", 1, pad1, 1},
+          {"Pad", 11, pad11, 1},
+          {"Range", 11, range, 3},
+          {"EyeLike", 9, eyeLike, 1},
+          {"Trilu", 14, trilu, 1},
+          {"OneHot", 9, oneHot, 3},
+          {"CumSum", 11, cumulative, 2},
+          {"CumProd", 26, cumulative, 2},
           {"Concat", 1, concat<1>},
           {"Concat", 4, concat<0>},
-          {"ReverseSequence", 10, reverseSequence},
-          {"CenterCropPad", 18, centerCropPad}};
+          {"ReverseSequence", 10, reverseSequence, 2},
+          {"CenterCropPad", 18, centerCropPad, 2}};
 }
 
 } // namespace bevel::onnx

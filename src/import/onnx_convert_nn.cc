@@ -64,117 +64,78 @@ Result<Ints> kernelOf(Node& n, size_t weight) {
   return kernel;
 }
 
-std::vector<std::pair<std::string, NodeRef>> convAttrs(Node& n, const WindowAttrs& w) {
-  return {{"strides", intList(w.strides)},
-          {"padding", intList(w.pads)},
-          {"dilation", intList(w.dilations)},
-          {"groups", intImm(n.attrInt("group", 1))}};
+Attrs convAttrs(Node& n, const WindowAttrs& w) {
+  return {{"strides", w.strides},
+          {"padding", w.pads},
+          {"dilation", w.dilations},
+          {"groups", n.attrInt("group", 1)}};
 }
 
 // A vector of the channels that broadcasts over the spatial dimensions.
-Result<GraphExpr> perChannel(Node& n, const GraphExpr& v, size_t spatial) {
-  Ints tail;
-  for (size_t d = 1; d <= spatial; ++d) tail.push_back(int64_t(d));
-  return unsqueeze(n, v, tail);
+Term perChannel(Node& n, size_t vector, size_t spatial) {
+  return n.x(vector).unsqueeze(upTo(1, int64_t(spatial) + 1));
 }
 
-Result<GraphExpr> withBias(Node& n, GraphExpr y, size_t bias) {
+Result<Term> withBias(Node& n, Term y, size_t bias) {
   if (!n.has(bias)) return y;
   if (n.rank(bias) != 1) return n.invalid("the bias must be a vector");
-  BEVEL_CHECK(n.check(eq(n.shape(bias)[0], shapeOfExpr(y)[1]), "the bias does not fit the channels"));
-  BEVEL_TRY(GraphExpr b, perChannel(n, n.x(bias), rankOf(y) - 2));
-  return binaryOp(n, "add", y, b);
+  BEVEL_TRY(GraphExpr sums, y);
+  BEVEL_CHECK(n.check(eq(n.shape(bias)[0], shapeOfExpr(sums)[1]), "the bias does not fit the channels"));
+  return y + perChannel(n, bias, rankOf(sums) - 2);
+}
+
+// A convolution of x with the weight of input `weight`, by the node's attributes.
+Result<Term> convolved(Node& n, const Term& x, size_t weight, const Term& w) {
+  size_t rank = n.rank(0) < 2 ? 0 : n.rank(0) - 2;
+  if (rank < 1 || rank > 3) return n.unsupported(fmt::format("a convolution of {} spatial dimensions", rank));
+  BEVEL_TRY(Ints kernel, kernelOf(n, weight));
+  BEVEL_TRY(WindowAttrs window, windowOf(n, kernel));
+  return n.emit(fmt::format("nn.conv{}d", rank), {x, w}, convAttrs(n, window));
 }
 
 Result<Values> conv(Node& n) {
-  BEVEL_CHECK(n.require(2));
-  size_t rank = n.rank(0) < 2 ? 0 : n.rank(0) - 2;
-  if (rank < 1 || rank > 3) return n.unsupported(fmt::format("a convolution of {} spatial dimensions", rank));
-  BEVEL_TRY(Ints kernel, kernelOf(n, 1));
-  BEVEL_TRY(WindowAttrs w, windowOf(n, kernel));
-  BEVEL_TRY(GraphExpr y, n.emit(fmt::format("nn.conv{}d", rank), {n.x(0), n.x(1)}, dict(convAttrs(n, w))));
+  BEVEL_TRY(Term y, convolved(n, n.x(0), 1, n.x(1)));
   BEVEL_TRY(y, withBias(n, y, 2));
-  return Values{n.value(y)};
+  return y;
 }
 
 // A depthwise convolution over the state of the last call and the input; the new state is the end of both.
 Result<Values> causalConv(Node& n) { // input, weight, bias, past state
-  BEVEL_CHECK(n.require(2));
   if (n.rank(0) != 3 || n.rank(1) != 3) return n.invalid("three dimensions are expected");
   std::string activation = n.attrStr("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.invalid("unknown activation " + activation);
   auto channels = asConst(n.shape(0)[1]), k = asConst(n.shape(1)[2]);
   if (!channels || !k || *k < 1) return n.unsupported("channels or a kernel that only the run knows");
-  GraphExpr past = n.x(3);
-  if (!n.has(3)) {
-    BEVEL_TRY(past, n.emit("broadcast_to", {Node::scalarConstant(n.dtype(0), 0),
-                                            Node::shapeArg({n.shape(0)[0], n.shape(0)[1], intImm(*k - 1)})}));
-  }
-  BEVEL_TRY(GraphExpr all, n.emit("concat", {past, n.x(0)}, {{"axis", intImm(2)}}));
-  WindowAttrs w{{*k}, {1}, {1}, {0, 0}};
-  auto attrs = convAttrs(n, w);
-  attrs.back().second = intImm(*channels);
-  BEVEL_TRY(GraphExpr y, n.emit("nn.conv1d", {all, n.x(1)}, dict(attrs)));
-  BEVEL_TRY(y, withBias(n, y, 2));
-  if (activation != "none") {
-    BEVEL_TRY(y, unaryOp(n, "nn.silu", y));
-  }
+  Array<Expr> state = {n.shape(0)[0], n.shape(0)[1], intImm(*k - 1)};
+  Term past = n.has(3) ? n.x(3) : n.emit("broadcast_to", {Node::scalarConstant(n.dtype(0), 0), state});
+  BEVEL_TRY(GraphExpr all, n.emit("concat", {past, n.x(0)}, {{"axis", 2}}));
+  Attrs attrs = convAttrs(n, {{*k}, {1}, {1}, {0, 0}});
+  attrs.emplace_back("groups", *channels);
+  BEVEL_TRY(Term y, withBias(n, n.emit("nn.conv1d", {all, n.x(1)}, attrs), 2));
+  if (activation != "none") y = y.apply("nn.silu");
   const Expr length = shapeOfExpr(all)[2];
-  BEVEL_TRY(GraphExpr state, sliceAxis(n, all, 2, n.analyzer().simplify(length - (*k - 1)), length));
-  return Values{n.value(y), n.value(state)};
+  return n.results({y, Term(n, all).slice(2, n.analyzer().simplify(length - (*k - 1)), length)});
 }
 
-Result<GraphExpr> minusZero(Node& n, size_t x, size_t zero, bool weights) {
-  BEVEL_TRY(GraphExpr e, n.castTo(n.x(x), kInt32));
-  if (!n.has(zero)) return e;
-  BEVEL_TRY(GraphExpr z, n.castTo(n.x(zero), kInt32));
-  if (weights && rankOf(z) == 1) {
-    BEVEL_TRY(z, perChannel(n, z, rankOf(e) - 1));
-  }
-  return binaryOp(n, "subtract", e, z);
-}
-
-Result<GraphExpr> integerConv(Node& n, size_t weight, size_t zeroX, size_t zeroW) {
-  size_t rank = n.rank(0) < 2 ? 0 : n.rank(0) - 2;
-  if (rank < 1 || rank > 3) return n.unsupported(fmt::format("a convolution of {} spatial dimensions", rank));
-  BEVEL_TRY(Ints kernel, kernelOf(n, weight));
-  BEVEL_TRY(WindowAttrs w, windowOf(n, kernel));
-  BEVEL_TRY(GraphExpr x, minusZero(n, 0, zeroX, false));
-  BEVEL_TRY(GraphExpr k, minusZero(n, weight, zeroW, true));
-  return n.emit(fmt::format("nn.conv{}d", rank), {x, k}, dict(convAttrs(n, w)));
+Result<Term> integerConv(Node& n, size_t weight, size_t zeroX, size_t zeroW) {
+  Term x = centred(n, 0, zeroX, int64_t(n.rank(0)) - 1);
+  return convolved(n, x, weight, centred(n, weight, zeroW, 0));
 }
 
 Result<Values> convInteger(Node& n) {
-  BEVEL_CHECK(n.require(2));
-  BEVEL_TRY(GraphExpr y, integerConv(n, 1, 2, 3));
-  return Values{n.value(y)};
+  BEVEL_TRY(Term y, integerConv(n, 1, 2, 3));
+  return y;
 }
 
 Result<Values> qlinearConv(Node& n) { // x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B
-  BEVEL_CHECK(n.require(8));
-  BEVEL_TRY(GraphExpr acc, integerConv(n, 3, 2, 5));
+  BEVEL_TRY(Term acc, integerConv(n, 3, 2, 5));
   BEVEL_TRY(acc, withBias(n, acc, 8));
-  GraphExpr ws = n.x(4);
-  if (rankOf(ws) == 1) {
-    BEVEL_TRY(ws, perChannel(n, ws, rankOf(acc) - 2));
-  }
-  BEVEL_TRY(GraphExpr factor, binaryOp(n, "multiply", n.x(1), ws));
-  BEVEL_TRY(factor, binaryOp(n, "divide", factor, n.x(6)));
-  BEVEL_TRY(GraphExpr y, n.castTo(acc, kFloat32));
-  BEVEL_TRY(y, binaryOp(n, "multiply", y, factor));
-  BEVEL_TRY(y, unaryOp(n, "round", y));
-  DType t = n.dtype(7);
-  BEVEL_TRY(GraphExpr zero, n.castTo(n.x(7), kFloat32));
-  BEVEL_TRY(y, binaryOp(n, "add", y, zero));
-  BEVEL_TRY(y, n.emit("clip", {y, Node::scalarConstant(kFloat32, double(minValue(t))),
-                               Node::scalarConstant(kFloat32, double(maxValue(t)))}));
-  BEVEL_TRY(y, n.castTo(y, t));
-  return Values{n.value(y)};
+  Term factor = n.x(1) * (n.rank(4) == 1 ? perChannel(n, 4, n.rank(0) - 2) : n.x(4)) / n.x(6);
+  return requantized(n, acc, factor, 7);
 }
 
 Result<Values> convTranspose(Node& n) {
-  BEVEL_CHECK(n.require(2));
   size_t rank = n.rank(0) < 2 ? 0 : n.rank(0) - 2;
   if (rank < 1 || rank > 3) return n.unsupported(fmt::format("a convolution of {} spatial dimensions", rank));
   BEVEL_TRY(Ints kernel, kernelOf(n, 1));
@@ -205,100 +166,88 @@ Result<Values> convTranspose(Node& n) {
     w.pads[d] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     w.pads[rank + d] = total - w.pads[d];
   }
-  auto attrs = convAttrs(n, w);
-  attrs.emplace_back("output_padding", intList(extra));
-  BEVEL_TRY(GraphExpr y, n.emit(fmt::format("nn.conv_transpose{}d", rank), {n.x(0), n.x(1)}, dict(attrs)));
-  BEVEL_TRY(y, withBias(n, y, 2));
-  return Values{n.value(y)};
+  Attrs attrs = convAttrs(n, w);
+  attrs.emplace_back("output_padding", extra);
+  BEVEL_TRY(Term y,
+            withBias(n, n.emit(fmt::format("nn.conv_transpose{}d", rank), {n.x(0), n.x(1)}, attrs), 2));
+  return y;
 }
 
-std::vector<std::pair<std::string, NodeRef>> poolAttrs(Node& n, const WindowAttrs& w) {
-  return {{"kernel", intList(w.kernel)},
-          {"strides", intList(w.strides)},
-          {"dilation", intList(w.dilations)},
-          {"padding", intList(w.pads)},
-          {"ceil_mode", intImm(n.attrInt("ceil_mode", 0))}};
+Attrs poolAttrs(Node& n, const WindowAttrs& w) {
+  return {{"kernel", w.kernel},
+          {"strides", w.strides},
+          {"dilation", w.dilations},
+          {"padding", w.pads},
+          {"ceil_mode", n.attrInt("ceil_mode", 0)}};
 }
 
 Result<Values> maxPool(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(WindowAttrs w, windowOf(n, n.attrInts("kernel_shape")));
-  auto attrs = poolAttrs(n, w);
-  if (n.proto.outputs.size() < 2 || n.proto.outputs[1].empty()) return n.one("nn.max_pool", {n.x(0)}, attrs);
-  attrs.emplace_back("storage_order", intImm(n.attrInt("storage_order", 0)));
-  BEVEL_TRY(GraphExpr both, n.emit("nn.max_pool_with_indices", {n.x(0)}, dict(attrs)));
-  return n.fields(both);
+  Attrs attrs = poolAttrs(n, w);
+  if (n.proto.outputs.size() < 2 || n.proto.outputs[1].empty()) return n.x(0).apply("nn.max_pool", attrs);
+  attrs.emplace_back("storage_order", n.attrInt("storage_order", 0));
+  return n.fields(n.x(0).apply("nn.max_pool_with_indices", attrs));
 }
 
 Result<Values> averagePool(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(WindowAttrs w, windowOf(n, n.attrInts("kernel_shape")));
-  auto attrs = poolAttrs(n, w);
-  attrs.emplace_back("count_include_pad", intImm(n.attrInt("count_include_pad", 0)));
-  return n.one("nn.avg_pool", {n.x(0)}, attrs);
+  Attrs attrs = poolAttrs(n, w);
+  attrs.emplace_back("count_include_pad", n.attrInt("count_include_pad", 0));
+  return n.x(0).apply("nn.avg_pool", attrs);
+}
+
+double exponentOf(Node& n) {
+  return n.opset < 2 ? n.attrFloat("p", 2) : double(n.attrInt("p", 2));
+}
+// |x|^p, and the root of a sum of such.
+Term powers(Node& n, double p) {
+  return Term::binary("power", n.x(0).apply("abs"), p);
+}
+Term root(const Term& sum, double p) {
+  return Term::binary("power", sum, 1 / p);
 }
 
 // (sum |x|^p)^(1/p): through the average, times the window's size.
 Result<Values> lpPool(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  double p = n.opset < 2 ? n.attrFloat("p", 2) : double(n.attrInt("p", 2));
+  double p = exponentOf(n), cells = 1;
   BEVEL_TRY(WindowAttrs w, windowOf(n, n.attrInts("kernel_shape")));
-  DType t = n.dtype(0);
-  BEVEL_TRY(GraphExpr e, unaryOp(n, "abs", n.x(0)));
-  BEVEL_TRY(e, binaryOp(n, "power", e, Node::scalarConstant(t, p)));
+  Term e = powers(n, p);
   Array<Expr> pads;
   size_t rank = w.kernel.size();
   for (size_t side = 0; side < 2; ++side)
     for (size_t d = 0; d < rank + 2; ++d) pads.push_back(intImm(d < 2 ? 0 : w.pads[side * rank + d - 2]));
-  BEVEL_TRY(e, n.emit("nn.pad", {e, Node::shapeArg(pads)}));
+  e = n.emit("nn.pad", {e, pads});
   w.pads.assign(2 * rank, 0);
-  double cells = 1;
   for (int64_t k : w.kernel) cells *= double(k);
   if (n.attrInt("ceil_mode", 0)) return n.unsupported("ceil_mode of LpPool");
-  BEVEL_TRY(e, n.emit("nn.avg_pool", {e}, dict(poolAttrs(n, w))));
-  BEVEL_TRY(e, binaryOp(n, "multiply", e, Node::scalarConstant(t, cells)));
-  return n.one("power", {e, Node::scalarConstant(t, 1 / p)});
+  return root(e.apply("nn.avg_pool", poolAttrs(n, w)) * cells, p);
 }
 
-Result<GraphExpr> overSpatial(Node& n, const char* op, const GraphExpr& e) {
-  Ints axes;
-  for (size_t d = 2; d < rankOf(e); ++d) axes.push_back(int64_t(d));
-  if (axes.empty()) return e;
-  return reduceOver(n, op, e, axes, true);
+Term overSpatial(Node& n, const char* op, const Term& e) {
+  return n.rank(0) <= 2 ? e : e.reduce(op, upTo(2, int64_t(n.rank(0))), true);
 }
-Result<Values> globalAverage(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  BEVEL_TRY(GraphExpr e, overSpatial(n, "mean", n.x(0)));
-  return Values{n.value(e)};
-}
-Result<Values> globalMax(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  BEVEL_TRY(GraphExpr e, overSpatial(n, "max", n.x(0)));
-  return Values{n.value(e)};
+Result<Values> globalPool(const char* op, Node& n) {
+  return overSpatial(n, op, n.x(0));
 }
 Result<Values> globalLp(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  double p = n.opset < 2 ? n.attrFloat("p", 2) : double(n.attrInt("p", 2));
-  BEVEL_TRY(GraphExpr e, unaryOp(n, "abs", n.x(0)));
-  BEVEL_TRY(e, binaryOp(n, "power", e, Node::scalarConstant(n.dtype(0), p)));
-  BEVEL_TRY(e, overSpatial(n, "sum", e));
-  return n.one("power", {e, Node::scalarConstant(n.dtype(0), 1 / p)});
+  double p = exponentOf(n);
+  return root(overSpatial(n, "sum", powers(n, p)), p);
 }
 
 } // namespace
 
 std::vector<Conversion> nnConversions() {
-  return {{"CausalConvWithState", 27, causalConv},
-          {"Conv", 1, conv},
-          {"ConvTranspose", 1, convTranspose},
-          {"ConvInteger", 10, convInteger},
-          {"QLinearConv", 10, qlinearConv},
-          {"MaxPool", 1, maxPool},
-          {"AveragePool", 1, averagePool},
-          {"LpPool", 1, lpPool},
-          {"GlobalAveragePool", 1, globalAverage},
-          {"GlobalMaxPool", 1, globalMax},
-          {"GlobalLpPool", 1, globalLp}};
+  return {{"CausalConvWithState", 27, causalConv, 2},
+          {"Conv", 1, conv, 2},
+          {"ConvTranspose", 1, convTranspose, 2},
+          {"ConvInteger", 10, convInteger, 2},
+          {"QLinearConv", 10, qlinearConv, 8},
+          {"MaxPool", 1, maxPool, 1},
+          {"AveragePool", 1, averagePool, 1},
+          {"LpPool", 1, lpPool, 1},
+          {"GlobalAveragePool", 1, std::bind_front(globalPool, "mean"), 1},
+          {"GlobalMaxPool", 1, std::bind_front(globalPool, "max"), 1},
+          {"GlobalLpPool", 1, globalLp, 1}};
 }
 
 } // namespace bevel::onnx

@@ -12,59 +12,42 @@ struct Layer {
   std::vector<std::string> defaults;
 };
 
-// x, w, r, b, lengths, h0, c0, p of all directions.
+// The sizes of the layer, and its values of all directions.
 struct Inputs {
-  GraphExpr x, w, r, b, lengths, h0, c0, p;
+  int64_t directions, hidden;
   Expr steps, batch;
-  int64_t hidden, directions;
+  Term x;
+  std::optional<Term> bias = {}, h0 = {}, c0 = {}, peepholes = {};
 };
 
 // Direction d of a tensor with directions in front.
-Result<GraphExpr> ofDirection(Node& n, const GraphExpr& e, int64_t d) {
-  BEVEL_TRY(GraphExpr s, sliceAxis(n, e, 0, intImm(d), intImm(d + 1)));
-  return n.emit("squeeze", {s}, {{"axis", intList({0})}});
+Term ofDirection(const Term& e, int64_t d) {
+  return e.slice(0, intImm(d), intImm(d + 1)).squeeze({0});
 }
 
 Result<Inputs> readInputs(Node& n, const Layer& layer) {
   auto directions = asConst(n.shape(2)[0]), hidden = asConst(n.shape(2)[2]);
   if (!directions || !hidden) return n.unsupported("weights whose shape only the run knows");
-  Inputs in{n.x(0),
-            n.x(1),
-            n.x(2),
-            n.has(3) ? n.x(3) : nullptr,
-            n.has(4) ? n.x(4) : nullptr,
-            n.has(5) ? n.x(5) : nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            nullptr,
-            *hidden,
-            *directions};
-  bool batchFirst = n.attrInt("layout", 0) != 0;
-  if (batchFirst) {
-    BEVEL_TRY(in.x, permute(n, in.x, {1, 0, 2}));
-    if (in.h0) {
-      BEVEL_TRY(in.h0, permute(n, in.h0, {1, 0, 2}));
-    }
-  }
-  in.steps = shapeOfExpr(in.x)[0];
-  in.batch = shapeOfExpr(in.x)[1];
-  if (layer.gates == 4) {
-    if (n.has(6)) in.c0 = n.x(6);
-    if (n.has(7)) in.p = n.x(7);
-    if (batchFirst && in.c0) {
-      BEVEL_TRY(in.c0, permute(n, in.c0, {1, 0, 2}));
-    }
-  }
-  for (const GraphExpr& e : {in.b, in.h0, in.c0, in.p})
-    if (e)
+  size_t batch = n.attrInt("layout", 0) != 0 ? 0 : 1; // axis of x and of the states that counts sequences
+  auto given = [&](size_t i, bool state) -> std::optional<Term> {
+    if (!n.has(i) || (i > 5 && layer.gates != 4)) return {};
+    return state && batch == 0 ? n.x(i).permute({1, 0, 2}) : n.x(i);
+  };
+  Inputs in{*directions, *hidden, n.shape(0)[1 - batch], n.shape(0)[batch], *given(0, true)};
+  in.bias = given(3, false);
+  in.h0 = given(5, true);
+  in.c0 = given(6, true);
+  in.peepholes = given(7, false);
+  for (std::optional<Term>* term : {&in.bias, &in.h0, &in.c0, &in.peepholes})
+    if (*term) {
+      BEVEL_TRY(GraphExpr e, **term);
       BEVEL_CHECK(n.check(eq(shapeOfExpr(e)[0], intImm(in.directions)),
                           "a parameter has another number of directions"));
-  if (in.b)
+    }
+  if (in.bias)
     BEVEL_CHECK(n.check(eq(n.shape(3)[1], intImm(2 * layer.gates * in.hidden)),
                         "the bias does not fit the hidden size"));
-  if (in.lengths)
-    BEVEL_CHECK(checkElements(n, in.lengths, intImm(0), in.steps, "a length lies beyond the time"));
+  if (n.has(4)) BEVEL_CHECK(checkElements(n, n.x(4), intImm(0), in.steps, "a length lies beyond the time"));
   std::string direction = n.attrStr("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.invalid("unknown direction " + direction);
@@ -76,35 +59,29 @@ Result<Inputs> readInputs(Node& n, const Layer& layer) {
 }
 
 // x Wᵀ + Wb (+ Rb where the recurrence adds nothing else): [T, B, gates*H].
-Result<GraphExpr> projections(Node& n, const Inputs& in, int64_t d, int64_t gates, bool innerBias,
-                              GraphExpr& recurrentBias) {
-  BEVEL_TRY(GraphExpr w, ofDirection(n, in.w, d));
-  BEVEL_TRY(w, permute(n, w, {1, 0}));
-  BEVEL_TRY(GraphExpr xp, binaryOp(n, "matmul", in.x, w));
-  if (!in.b) return xp;
-  BEVEL_TRY(GraphExpr b, ofDirection(n, in.b, d));
-  int64_t size = gates * in.hidden;
-  BEVEL_TRY(GraphExpr wb, sliceAxis(n, b, 0, intImm(0), intImm(size)));
-  BEVEL_TRY(GraphExpr rb, sliceAxis(n, b, 0, intImm(size), intImm(2 * size)));
+Term projections(Node& n, const Inputs& in, int64_t d, int64_t gates, bool innerBias, Term& recurrentBias) {
+  Term xp = n.emit("matmul", {in.x, ofDirection(n.x(1), d).permute({1, 0})});
+  if (!in.bias) return xp;
+  Term b = ofDirection(*in.bias, d);
+  Expr size = intImm(gates * in.hidden), twice = intImm(2 * gates * in.hidden), inner = intImm(2 * in.hidden);
+  Term wb = b.slice(0, intImm(0), size), rb = b.slice(0, size, twice);
   if (innerBias) { // the last gate's recurrent bias goes inside
-    BEVEL_TRY(recurrentBias, sliceAxis(n, rb, 0, intImm(2 * in.hidden), intImm(size)));
-    BEVEL_TRY(GraphExpr front, sliceAxis(n, rb, 0, intImm(0), intImm(2 * in.hidden)));
-    BEVEL_TRY(GraphExpr zeros, n.emit("broadcast_to", {Node::scalarConstant(dtypeOfExpr(rb), 0),
-                                                       Node::shapeArg(dims({in.hidden}))}));
-    BEVEL_TRY(rb, n.emit("concat", {front, zeros}, {{"axis", intImm(0)}}));
+    recurrentBias = rb.slice(0, inner, size);
+    Term front = rb.slice(0, intImm(0), inner);
+    Term zeros = n.emit("broadcast_to", {Node::scalarConstant(n.dtype(3), 0), dims({in.hidden})});
+    rb = n.emit("concat", {front, zeros}, {{"axis", 0}});
   }
-  BEVEL_TRY(b, binaryOp(n, "add", wb, rb));
-  return binaryOp(n, "add", xp, b);
+  b = wb + rb;
+  return xp + b;
 }
 
-Result<GraphExpr> initialState(Node& n, const Inputs& in, const GraphExpr& given, int64_t d) {
-  if (given) return ofDirection(n, given, d);
+Term initialState(Node& n, const Inputs& in, const std::optional<Term>& given, int64_t d) {
+  if (given) return ofDirection(*given, d);
   return n.emit("broadcast_to",
-                {Node::scalarConstant(dtypeOfExpr(in.x), 0), Node::shapeArg({in.batch, intImm(in.hidden)})});
+                {Node::scalarConstant(n.dtype(0), 0), Array<Expr>{in.batch, intImm(in.hidden)}});
 }
 
-std::vector<std::pair<std::string, NodeRef>> recurrentAttrs(Node& n, const Layer& layer, int64_t d,
-                                                            bool reverse) {
+Attrs recurrentAttrs(Node& n, const Layer& layer, int64_t d, bool reverse) {
   const AttributeProto* a = n.attr("activations");
   std::string names;
   for (size_t k = 0; k < layer.functions; ++k) {
@@ -115,18 +92,20 @@ std::vector<std::pair<std::string, NodeRef>> recurrentAttrs(Node& n, const Layer
     Array<NodeRef> items;
     std::vector<double> all = n.attrFloats(name);
     for (size_t k = 0; k < layer.functions && size_t(d) * layer.functions + k < all.size(); ++k)
-      items.push_back(floatNode(all[size_t(d) * layer.functions + k]));
-    return items;
+      items.push_back(constantFloat(DType::Float(64), all[size_t(d) * layer.functions + k]));
+    return items.empty() ? NodeRef() : NodeRef(list(items));
   };
-  std::vector<std::pair<std::string, NodeRef>> attrs = {{"activations", str(names)},
-                                                        {"reverse", intImm(reverse)}};
-  if (auto alpha = part("activation_alpha"); !alpha.empty()) attrs.emplace_back("alpha", list(alpha));
-  if (auto beta = part("activation_beta"); !beta.empty()) attrs.emplace_back("beta", list(beta));
-  if (n.hasAttr("clip")) attrs.emplace_back("clip", floatNode(n.attrFloat("clip", 0)));
-  if (layer.gates == 4 && n.attrInt("input_forget", 0)) attrs.emplace_back("input_forget", intImm(1));
-  if (layer.gates == 3 && n.attrInt("linear_before_reset", 0))
-    attrs.emplace_back("linear_before_reset", intImm(1));
-  return attrs;
+  auto flag = [&](const char* name, int64_t gates) {
+    return layer.gates == gates && n.attrInt(name, 0) ? NodeRef(intImm(1)) : NodeRef();
+  };
+  return {{"activations", names},
+          {"reverse", reverse},
+          {"alpha", part("activation_alpha")},
+          {"beta", part("activation_beta")},
+          {"clip",
+           n.hasAttr("clip") ? NodeRef(constantFloat(DType::Float(64), n.attrFloat("clip", 0))) : NodeRef()},
+          {"input_forget", flag("input_forget", 4)},
+          {"linear_before_reset", flag("linear_before_reset", 3)}};
 }
 
 Status checkActivations(Node& n, const Layer& layer, int64_t directions) {
@@ -149,19 +128,15 @@ Result<Values> stacked(Node& n, const std::vector<Values>& perDirection) {
   bool batchFirst = n.attrInt("layout", 0) != 0;
   Values out;
   for (size_t k = 0; k < perDirection[0].size(); ++k) {
+    int64_t axis = k == 0 ? 1 : 0;
     Array<GraphExpr> parts;
     for (const Values& results : perDirection) {
-      BEVEL_TRY(GraphExpr e, unsqueeze(n, results[k]->expr, {k == 0 ? 1 : 0}));
+      BEVEL_TRY(GraphExpr e, Term(n, results[k]->expr).unsqueeze({axis}));
       parts.push_back(e);
     }
-    GraphExpr e = parts[0];
-    if (parts.size() > 1) {
-      BEVEL_TRY(e, n.emit("concat", parts, {{"axis", intImm(k == 0 ? 1 : 0)}}));
-    }
-    if (batchFirst) {
-      BEVEL_TRY(e, permute(n, e, k == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2}));
-    }
-    out.push_back(n.value(e));
+    Term e = parts.size() > 1 ? n.emit("concat", parts, {{"axis", axis}}) : Term(n, parts[0]);
+    BEVEL_TRY(GraphExpr result, batchFirst ? e.permute(k == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2}) : e);
+    out.push_back(n.value(result));
   }
   return out;
 }
@@ -171,30 +146,18 @@ Result<Values> recurrent(const Layer& layer, Node& n) {
   BEVEL_CHECK(checkActivations(n, layer, in.directions));
   std::vector<Values> results;
   std::string direction = n.attrStr("direction", "forward");
+  bool innerBias = layer.gates == 3 && n.attrInt("linear_before_reset", 0) != 0;
   for (int64_t d = 0; d < in.directions; ++d) {
-    bool reverse = direction == "reverse" || d == 1,
-         innerBias = layer.gates == 3 && n.attrInt("linear_before_reset", 0) != 0;
-    GraphExpr recurrentBias = absent(), lengths = absent();
-    BEVEL_TRY(GraphExpr xp, projections(n, in, d, layer.gates, innerBias, recurrentBias));
-    BEVEL_TRY(GraphExpr r, ofDirection(n, in.r, d));
-    BEVEL_TRY(GraphExpr h0, initialState(n, in, in.h0, d));
-    Array<GraphExpr> args = {xp, r, h0};
+    Term recurrentBias = absent(), xp = projections(n, in, d, layer.gates, innerBias, recurrentBias);
+    Terms args = {xp, ofDirection(n.x(2), d), initialState(n, in, in.h0, d)};
     if (layer.gates == 4) {
-      BEVEL_TRY(GraphExpr c0, initialState(n, in, in.c0, d));
-      GraphExpr p = absent();
-      if (in.p) {
-        BEVEL_TRY(p, ofDirection(n, in.p, d));
-      }
-      args.push_back(c0);
-      args.push_back(p);
+      args.items.push_back(initialState(n, in, in.c0, d));
+      args.items.push_back(in.peepholes ? ofDirection(*in.peepholes, d) : absent());
     }
-    if (layer.gates == 3) args.push_back(recurrentBias);
-    if (in.lengths) {
-      BEVEL_TRY(lengths, n.castTo(in.lengths, kInt64));
-    }
-    args.push_back(lengths);
-    BEVEL_TRY(GraphExpr tuple, n.emit(layer.op, args, dict(recurrentAttrs(n, layer, d, reverse))));
-    BEVEL_TRY(Values fields, n.fields(tuple));
+    if (layer.gates == 3) args.items.push_back(recurrentBias);
+    args.items.push_back(n.has(4) ? n.x(4).cast(kInt64) : absent());
+    bool reverse = direction == "reverse" || d == 1;
+    BEVEL_TRY(Values fields, n.fields(n.emit(layer.op, args, recurrentAttrs(n, layer, d, reverse))));
     results.push_back(std::move(fields));
   }
   return stacked(n, results);
@@ -218,9 +181,9 @@ std::vector<Conversion> recurrentConversions() {
   withCell.push_back(some("P", Elements::kFloats, 2));
   Layer lstm{"nn.lstm", 4, 3, {"Sigmoid", "Tanh", "Tanh"}}, gru{"nn.gru", 3, 2, {"Sigmoid", "Tanh"}},
       rnn{"nn.rnn", 1, 1, {"Tanh"}};
-  return {{"LSTM", 1, std::bind_front(recurrent, lstm), "", withCell},
-          {"GRU", 1, std::bind_front(recurrent, gru), "", inputs},
-          {"RNN", 1, std::bind_front(recurrent, rnn), "", inputs}};
+  return {{"LSTM", 1, std::bind_front(recurrent, lstm), 0, "", withCell},
+          {"GRU", 1, std::bind_front(recurrent, gru), 0, "", inputs},
+          {"RNN", 1, std::bind_front(recurrent, rnn), 0, "", inputs}};
 }
 
 } // namespace bevel::onnx

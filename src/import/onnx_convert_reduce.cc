@@ -11,33 +11,32 @@ namespace {
 struct Domain {
   std::optional<Ints> axes; // nothing: all
   bool keep;
-  bool noop;                // nothing is reduced
+  bool noop = false;        // nothing is reduced
   Array<Expr> unknown = {}; // axes that only the run knows
 };
 
 Result<Domain> domainOf(Node& n) {
-  BEVEL_CHECK(n.require(1));
+  Domain d{std::nullopt, n.attrInt("keepdims", 1) != 0};
   bool empty = n.has(1) && n.in(1)->type.is<TensorTypeNode>() && n.rank(1) == 1 && isConst(n.shape(1)[0], 0);
   if (!n.hasAttr("axes") && n.has(1) && !n.constInts(1) && !empty) {
-    Domain d{std::nullopt, n.attrInt("keepdims", 1) != 0, false};
     BEVEL_TRY(d.unknown, n.ints(1));
     return d;
   }
-  if (empty)
-    return Domain{std::nullopt, n.attrInt("keepdims", 1) != 0, n.attrInt("noop_with_empty_axes", 0) != 0};
-  BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
-  Domain d{axes, n.attrInt("keepdims", 1) != 0, false};
-  if (!axes || axes->empty()) {
+  if (!empty) {
+    BEVEL_TRY(d.axes, axesOf(n, 1));
+  }
+  if (!d.axes || d.axes->empty()) {
     d.noop = n.attrInt("noop_with_empty_axes", 0) != 0;
     d.axes = std::nullopt;
   }
   return d;
 }
 
-Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Domain& d) {
+Result<Term> reduced(Node& n, const char* op, const Term& e, const Domain& d) {
   if (d.noop) return e;
-  if (d.unknown.empty()) return reduceOver(n, op, e, d.axes, d.keep);
-  const Array<Expr>& shape = shapeOfExpr(e);
+  if (d.unknown.empty()) return e.reduce(op, d.axes, d.keep);
+  BEVEL_TRY(GraphExpr in, e);
+  const Array<Expr>& shape = shapeOfExpr(in);
   BEVEL_TRY(Array<Expr> flags, namedAxes(n, d.unknown, int64_t(shape.size())));
   Array<Expr> stays, goes;
   for (size_t k = 0; k < shape.size(); ++k) {
@@ -45,49 +44,25 @@ Result<GraphExpr> reduced(Node& n, const char* op, const GraphExpr& e, const Dom
     stays.push_back(select(among, intImm(1), shape[k]));
     goes.push_back(select(among, shape[k], intImm(1)));
   }
-  BEVEL_TRY(GraphExpr wide, n.emit(std::string(op) + "_at",
-                                   {e, Node::shapeArg(named(n, stays)), Node::shapeArg(named(n, goes))}));
+  Term wide = n.emit(std::string(op) + "_at", {e, named(n, stays), named(n, goes)});
   if (d.keep) return wide;
-  BEVEL_TRY(Array<Expr> kept, keptDims(n, d.unknown, shapeOfExpr(e)));
-  return reshapeTo(n, wide, kept);
+  BEVEL_TRY(Array<Expr> kept, keptDims(n, d.unknown, shape));
+  return wide.reshape(kept);
 }
 
-Result<Values> plain(const char* op, Node& n) {
-  BEVEL_TRY(Domain d, domainOf(n));
-  BEVEL_TRY(GraphExpr e, reduced(n, op, n.x(0), d));
-  return Values{n.value(e)};
-}
-
-Result<Values> sumSquare(Node& n) {
-  BEVEL_TRY(Domain d, domainOf(n));
-  BEVEL_TRY(GraphExpr e, binaryOp(n, "multiply", n.x(0), n.x(0)));
-  BEVEL_TRY(e, reduced(n, "sum", e, d));
-  return Values{n.value(e)};
-}
-Result<Values> l1(Node& n) {
-  BEVEL_TRY(Domain d, domainOf(n));
-  BEVEL_TRY(GraphExpr e, unaryOp(n, "abs", n.x(0)));
-  BEVEL_TRY(e, reduced(n, "sum", e, d));
-  return Values{n.value(e)};
-}
-Result<Values> l2(Node& n) {
+// A reduction of a function of x, and a function of its result: computed as floats where a function gives such.
+struct Reduction {
+  const char* op;
+  const char* before = nullptr;
+  const char* after = nullptr;
+};
+Result<Values> reduceNode(const Reduction& r, Node& n) {
   BEVEL_TRY(Domain d, domainOf(n));
   DType t = n.dtype(0);
-  BEVEL_TRY(GraphExpr e, n.castTo(n.x(0), t.isFloat() ? t : DType::Float(64)));
-  BEVEL_TRY(e, binaryOp(n, "multiply", e, e));
-  BEVEL_TRY(e, reduced(n, "sum", e, d));
-  BEVEL_TRY(e, unaryOp(n, "sqrt", e));
-  BEVEL_TRY(e, n.castTo(e, t));
-  return Values{n.value(e)};
-}
-Result<Values> logSum(Node& n) {
-  BEVEL_TRY(Domain d, domainOf(n));
-  DType t = n.dtype(0);
-  BEVEL_TRY(GraphExpr e, n.castTo(n.x(0), t.isFloat() ? t : DType::Float(64)));
-  BEVEL_TRY(e, reduced(n, "sum", e, d));
-  BEVEL_TRY(e, unaryOp(n, "log", e));
-  BEVEL_TRY(e, n.castTo(e, t));
-  return Values{n.value(e)};
+  Term e = r.after && !t.isFloat() ? n.x(0).cast(DType::Float(64)) : n.x(0);
+  if (r.before) e = std::string_view(r.before) == "square" ? e * e : e.apply(r.before);
+  BEVEL_TRY(e, reduced(n, r.op, e, d));
+  return r.after ? e.apply(r.after).cast(t) : e;
 }
 
 // max + log(sum(exp(x - max))); where the maximum is infinite, nothing is subtracted.
@@ -95,22 +70,17 @@ Result<Values> logSumExp(Node& n) {
   BEVEL_TRY(Domain d, domainOf(n));
   DType t = n.dtype(0);
   if (d.noop) return Values{n.in(0)};
-  BEVEL_TRY(GraphExpr x, n.castTo(n.x(0), t.isFloat() ? t : DType::Float(64)));
+  Term x = n.x(0).cast(t.isFloat() ? t : DType::Float(64));
   Domain keep = d;
   keep.keep = true;
-  BEVEL_TRY(GraphExpr top, reduced(n, "max", x, keep));
-  BEVEL_TRY(GraphExpr finite, unaryOp(n, "isfinite", top));
-  BEVEL_TRY(top, n.emit("where", {finite, top, Node::scalarConstant(dtypeOfExpr(x), 0)}));
-  BEVEL_TRY(GraphExpr e, binaryOp(n, "subtract", x, top));
-  BEVEL_TRY(e, unaryOp(n, "exp", e));
-  BEVEL_TRY(e, reduced(n, "sum", e, keep));
-  BEVEL_TRY(e, unaryOp(n, "log", e));
-  BEVEL_TRY(e, binaryOp(n, "add", e, top));
+  BEVEL_TRY(Term top, reduced(n, "max", x, keep));
+  top = where(n, top.apply("isfinite"), top, 0);
+  BEVEL_TRY(Term e, reduced(n, "sum", (x - top).apply("exp"), keep));
+  e = e.apply("log") + top;
   if (!d.keep) {
     BEVEL_TRY(e, reduced(n, "max", e, d));
   }
-  BEVEL_TRY(e, n.castTo(e, t));
-  return Values{n.value(e)};
+  return e.cast(t);
 }
 
 // ---- einsum
@@ -130,27 +100,24 @@ Result<std::string> labelsOf(Node& n, std::string term, size_t rank, size_t elli
 }
 
 // The diagonal over repeated letters of an operand.
-Result<GraphExpr> diagonal(Node& n, GraphExpr e, std::string& labels) {
+Result<GraphExpr> diagonal(Node& n, const GraphExpr& e, std::string& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
     size_t j = labels.find(labels[i], i + 1);
     if (j == std::string::npos) continue;
     Expr size = shapeOfExpr(e)[i];
-    BEVEL_TRY(GraphExpr eye, n.emit("eye", {Node::shapeArg({size, size})}, {{"dtype", dtypeNode(kBool)}}));
-    Ints tail;
-    // eye's axes to positions i and j of the operand
+    Ints tail; // eye's axes to positions i and j of the operand
     for (size_t d = 0; d < labels.size(); ++d)
       if (d != i && d != j) tail.push_back(int64_t(d));
-    BEVEL_TRY(eye, unsqueeze(n, eye, tail));
-    BEVEL_TRY(e, n.emit("where", {eye, e, Node::scalarConstant(dtypeOfExpr(e), 0)}));
-    BEVEL_TRY(e, reduceOver(n, "sum", e, Ints{int64_t(j)}, false));
+    Term eye = n.emit("eye", {Array<Expr>{size, size}}, {{"dtype", kBool}}).unsqueeze(tail);
+    BEVEL_TRY(GraphExpr rest, where(n, eye, e, 0).reduce("sum", Ints{int64_t(j)}));
     labels.erase(j, 1);
-    return diagonal(n, e, labels);
+    return diagonal(n, rest, labels);
   }
   return e;
 }
 
 // e with axes in the order of `order`, absent letters as axes of one.
-Result<GraphExpr> arrange(Node& n, GraphExpr e, const std::string& labels, const std::string& order) {
+Term arrange(Node& n, const GraphExpr& e, const std::string& labels, const std::string& order) {
   Ints axes, missing;
   for (size_t k = 0; k < order.size(); ++k) {
     size_t at = labels.find(order[k]);
@@ -159,15 +126,11 @@ Result<GraphExpr> arrange(Node& n, GraphExpr e, const std::string& labels, const
     else
       axes.push_back(int64_t(at));
   }
-  bool sorted = true;
-  for (size_t k = 0; k < axes.size(); ++k) sorted = sorted && axes[k] == int64_t(k);
-  if (!sorted) {
-    BEVEL_TRY(e, permute(n, e, axes));
-  }
-  return unsqueeze(n, e, missing);
+  Term in(n, e);
+  return (axes == upTo(0, int64_t(axes.size())) ? in : in.permute(axes)).unsqueeze(missing);
 }
 
-Result<GraphExpr> sumAway(Node& n, GraphExpr e, std::string& labels, const std::string& keep) {
+Term sumAway(Node& n, const GraphExpr& e, std::string& labels, const std::string& keep) {
   Ints axes;
   std::string left;
   for (size_t i = 0; i < labels.size(); ++i)
@@ -176,7 +139,8 @@ Result<GraphExpr> sumAway(Node& n, GraphExpr e, std::string& labels, const std::
     else
       left += labels[i];
   labels = left;
-  return axes.empty() ? Result<GraphExpr>(e) : reduceOver(n, "sum", e, axes, false);
+  Term all(n, e);
+  return axes.empty() ? all : all.reduce("sum", axes);
 }
 
 // Two operands as a batched matrix product: batch, rows, columns and contracted letters.
@@ -190,25 +154,25 @@ Result<GraphExpr> contract(Node& n, GraphExpr a, std::string la, GraphExpr b, st
   BEVEL_TRY(a, arrange(n, a, la, batch + rows + inner));
   BEVEL_TRY(b, arrange(n, b, lb, batch + inner + columns));
   size_t nb = batch.size(), nr = rows.size(), ni = inner.size();
-  Array<Expr> sa = shapeOfExpr(a), sb = shapeOfExpr(b), batchA = sa.slice(0, nb), batchB = sb.slice(0, nb);
-  Analyzer& an = n.analyzer();
-  Array<Expr> toA = batchA, toB = batchB;
-  toA.push_back(product(an, sa, nb, nb + nr));
-  toA.push_back(product(an, sa, nb + nr));
-  toB.push_back(product(an, sb, nb, nb + ni));
-  toB.push_back(product(an, sb, nb + ni));
-  BEVEL_TRY(GraphExpr ma, reshapeTo(n, a, toA));
-  BEVEL_TRY(GraphExpr mb, reshapeTo(n, b, toB));
-  BEVEL_TRY(GraphExpr y, binaryOp(n, "matmul", ma, mb));
+  Array<Expr> sa = shapeOfExpr(a), sb = shapeOfExpr(b);
+  auto matrices = [&](const GraphExpr& e, size_t middle) {
+    const Array<Expr>& s = shapeOfExpr(e);
+    Array<Expr> to = s.slice(0, nb);
+    to.push_back(product(n.analyzer(), s, nb, nb + middle));
+    to.push_back(product(n.analyzer(), s, nb + middle));
+    return Term(n, e).reshape(to);
+  };
+  Term ma = matrices(a, nr), mb = matrices(b, ni);
+  BEVEL_TRY(GraphExpr y, n.emit("matmul", {ma, mb}));
   Array<Expr> shape = shapeOfExpr(y).slice(0, nb);
   shape.append(sa.slice(nb, nb + nr));
   shape.append(sb.slice(nb + ni, sb.size()));
   out = batch + rows + columns;
-  return reshapeTo(n, y, shape);
+  return Term(n, y).reshape(shape);
 }
 
 Result<Values> einsum(Node& n) {
-  BEVEL_CHECK(n.require(std::max<size_t>(n.size(), 1)));
+  BEVEL_CHECK(n.require(n.size()));
   std::string equation;
   for (char c : n.attrStr("equation", ""))
     if (c != ' ') equation += c;
@@ -250,40 +214,39 @@ Result<Values> einsum(Node& n) {
   for (char c : result)
     if (all.find(c) == std::string::npos || std::count(result.begin(), result.end(), c) != 1)
       return n.invalid("the result of the equation is malformed");
-  GraphExpr y = n.x(0);
   std::string ly = labels[0];
-  BEVEL_TRY(y, diagonal(n, y, ly));
+  BEVEL_TRY(GraphExpr y, diagonal(n, *n.x(0), ly));
   for (size_t i = 1; i <= terms.size(); ++i) {
     std::string later = result;
     for (size_t k = i; k < terms.size(); ++k) later += labels[k];
     BEVEL_TRY(y, sumAway(n, y, ly, later));
     if (i == terms.size()) break;
-    GraphExpr b = n.x(i);
     std::string lb = labels[i], keep = result, out;
-    BEVEL_TRY(b, diagonal(n, b, lb));
+    BEVEL_TRY(GraphExpr b, diagonal(n, *n.x(i), lb));
     for (size_t k = i + 1; k < terms.size(); ++k) keep += labels[k];
     BEVEL_TRY(b, sumAway(n, b, lb, keep + ly));
     BEVEL_TRY(y, contract(n, y, ly, b, lb, keep, out));
     ly = out;
   }
-  BEVEL_TRY(y, arrange(n, y, ly, result));
-  return Values{n.value(y)};
+  return arrange(n, y, ly, result);
 }
 
 } // namespace
 
 std::vector<Conversion> reduceConversions() {
-  return {{"ReduceSum", 1, std::bind_front(plain, "sum")},
-          {"ReduceProd", 1, std::bind_front(plain, "prod")},
-          {"ReduceMax", 1, std::bind_front(plain, "max")},
-          {"ReduceMin", 1, std::bind_front(plain, "min")},
-          {"ReduceMean", 1, std::bind_front(plain, "mean")},
-          {"ReduceSumSquare", 1, sumSquare},
-          {"ReduceL1", 1, l1},
-          {"ReduceL2", 1, l2},
-          {"ReduceLogSum", 1, logSum},
-          {"ReduceLogSumExp", 1, logSumExp},
-          {"Einsum", 12, einsum}};
+  std::vector<Conversion> rows = {{"ReduceLogSumExp", 1, logSumExp, 1}, {"Einsum", 12, einsum, 1}};
+  const std::pair<const char*, Reduction> plain[] = {{"ReduceSum", {"sum"}},
+                                                     {"ReduceProd", {"prod"}},
+                                                     {"ReduceMax", {"max"}},
+                                                     {"ReduceMin", {"min"}},
+                                                     {"ReduceMean", {"mean"}},
+                                                     {"ReduceSumSquare", {"sum", "square"}},
+                                                     {"ReduceL1", {"sum", "abs"}},
+                                                     {"ReduceL2", {"sum", "square", "sqrt"}},
+                                                     {"ReduceLogSum", {"sum", nullptr, "log"}}};
+  for (const auto& [op, reduction] : plain)
+    rows.push_back({op, 1, std::bind_front(reduceNode, reduction), 1});
+  return rows;
 }
 
 } // namespace bevel::onnx

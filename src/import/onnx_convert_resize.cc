@@ -10,10 +10,17 @@ namespace {
 
 struct Plan {
   Ints axes;
-  Array<Expr> extents;        // parallel to axes
-  std::vector<double> scales; // given and constant: parallel to axes
-  GraphExpr scaleTensor, roi; // of the run, or null
+  Array<Expr> extents = {};                       // parallel to axes
+  std::vector<double> scales = {};                // given and constant: parallel to axes
+  GraphExpr scaleTensor = nullptr, roi = nullptr; // of the run, or null
 };
+
+// The extents along the plan's axes, as floats.
+Term inputExtents(Node& n, const Plan& p) {
+  Array<Expr> extents;
+  for (int64_t a : p.axes) extents.push_back(n.shape(0)[size_t(a)]);
+  return n.emit("shape_to_tensor", {extents}).cast(kFloat32);
+}
 
 // floor(extent * scale) in single precision, as exporters compute it: 10 * 0.7 is 7.
 Result<Array<Expr>> scaledExtents(Node& n, const Plan& p) {
@@ -31,37 +38,19 @@ Result<Array<Expr>> scaledExtents(Node& n, const Plan& p) {
       exact = false;
   }
   if (exact) return out;
-  Array<Expr> extents;
-  for (int64_t a : p.axes) extents.push_back(n.shape(0)[size_t(a)]);
   GraphExpr scales = p.scaleTensor;
-  if (!scales) {
-    auto t = TensorObject::zeros(kFloat32, {int64_t(p.scales.size())});
-    for (size_t k = 0; k < p.scales.size(); ++k) t->setDouble(int64_t(k), p.scales[k]);
-    scales = make<const ConstantNode>(Tensor(t));
-  }
-  BEVEL_TRY(GraphExpr e, n.emit("shape_to_tensor", {Node::shapeArg(extents)}));
-  BEVEL_TRY(e, n.castTo(e, kFloat32));
-  BEVEL_TRY(e, binaryOp(n, "multiply", e, scales));
-  BEVEL_TRY(e, unaryOp(n, "floor", e));
-  BEVEL_TRY(e, n.castTo(e, kInt64));
-  return n.importer.intsOf(n.value(e));
+  if (!scales)
+    scales =
+        make<const ConstantNode>(Tensor(TensorObject::of(kFloat32, {int64_t(p.scales.size())}, p.scales)));
+  return n.ints((inputExtents(n, p) * scales).apply("floor").cast(kInt64));
 }
 
 // The same of sizes that only the run knows.
 Status keepUnknownAspect(Node& n, Plan& p, bool smallest) {
-  Array<Expr> extents;
-  for (int64_t a : p.axes) extents.push_back(n.shape(0)[size_t(a)]);
-  BEVEL_TRY(GraphExpr in, n.emit("shape_to_tensor", {Node::shapeArg(extents)}));
-  BEVEL_TRY(in, n.castTo(in, kFloat32));
-  BEVEL_TRY(GraphExpr sizes, n.castTo(n.x(3), kFloat32));
-  BEVEL_TRY(GraphExpr scale, binaryOp(n, "divide", sizes, in));
-  BEVEL_TRY(scale, reduceOver(n, smallest ? "min" : "max", scale, std::nullopt, true));
-  BEVEL_TRY(GraphExpr e, binaryOp(n, "multiply", in, scale));
-  BEVEL_TRY(e, binaryOp(n, "add", e, Node::scalarConstant(kFloat32, 0.5)));
-  BEVEL_TRY(e, unaryOp(n, "floor", e));
-  BEVEL_TRY(e, n.castTo(e, kInt64));
-  BEVEL_TRY(p.extents, n.importer.intsOf(n.value(e)));
-  BEVEL_TRY(p.scaleTensor, n.emit("broadcast_to", {scale, Node::shapeArg({intImm(int64_t(p.axes.size()))})}));
+  Term in = inputExtents(n, p), sizes = n.x(3).cast(kFloat32);
+  Term scale = (sizes / in).reduce(smallest ? "min" : "max", std::nullopt, true);
+  BEVEL_TRY(p.extents, n.ints((in * scale + 0.5).apply("floor").cast(kInt64)));
+  BEVEL_TRY(p.scaleTensor, scale.broadcast({intImm(int64_t(p.axes.size()))}));
   return {};
 }
 
@@ -93,14 +82,14 @@ Status constantScales(Node& n, size_t input, Plan& p) {
   if (Tensor t = n.constant(input))
     for (int64_t k = 0; k < t->size(); ++k) p.scales.push_back(t->asDouble(k));
   else { // NaN is not positive either
-    BEVEL_TRY(p.scaleTensor, n.castTo(n.x(input), kFloat32));
-    BEVEL_TRY(GraphExpr good, binaryOp(n, "greater", p.scaleTensor, Node::scalarConstant(kFloat32, 0)));
+    BEVEL_TRY(p.scaleTensor, n.x(input).cast(kFloat32));
+    Term good = n.emit("greater", {p.scaleTensor, 0});
     BEVEL_CHECK(checkElements(n, good, intImm(1), intImm(1), "a scale is not positive"));
   }
   return {};
 }
 
-Result<GraphExpr> element(Node& n, const GraphExpr& vector, const Ints& at) {
+Term element(Node& n, const GraphExpr& vector, const Ints& at) {
   auto index = TensorObject::of(kInt64, at.size() == 1 ? Ints{} : Ints{int64_t(at.size())}, at);
   return n.emit("take", {vector, make<const ConstantNode>(Tensor(index))});
 }
@@ -110,59 +99,48 @@ Result<Values> resample(Node& n, const Plan& p, const std::string& transform, co
   std::string mode = n.attrStr("mode", "nearest");
   if (mode == "bilinear" || mode == "trilinear") mode = "linear";
   if (mode != "nearest" && mode != "linear" && mode != "cubic") return n.unsupported("mode " + mode);
-  GraphExpr e = n.x(0);
+  Term e = n.x(0);
+  bool changed = false;
   // What is interpolated along several axes is rounded once, at the end.
   DType given = n.dtype(0), wide = given.isInteger()                    ? DType::Float(64)
                                    : given.isFloat() && given.bits < 32 ? kFloat32
                                                                         : given;
   bool widened = mode != "nearest" && wide != given && p.axes.size() > 1;
-  if (widened) {
-    BEVEL_TRY(e, n.castTo(e, wide));
-  }
+  if (widened) e = e.cast(wide);
   for (size_t k = 0; k < p.axes.size(); ++k) {
     const Expr& in = n.shape(0)[size_t(p.axes[k])];
     bool same = provedEqual(n.analyzer(), in, p.extents[k]) && !p.scaleTensor &&
                 (p.scales.empty() || p.scales[k] == 1) && transform != "tf_crop_and_resize";
     if (same) continue;
-    GraphExpr scale = absent(), roi = absent();
-    if (p.scaleTensor) {
-      BEVEL_TRY(scale, element(n, p.scaleTensor, {int64_t(k)}));
-    }
+    Term scale = p.scaleTensor ? element(n, p.scaleTensor, {int64_t(k)}) : absent(), roi = absent();
     if (transform == "tf_crop_and_resize") {
       if (!p.roi) return n.invalid("the region of interest is missing");
-      BEVEL_TRY(roi, element(n, p.roi, {int64_t(k), int64_t(k + p.axes.size())}));
-      if (!dtypeOfExpr(roi).isFloat()) return n.invalid("the region of interest must be floats");
+      if (!dtypeOfExpr(p.roi).isFloat()) return n.invalid("the region of interest must be floats");
+      roi = element(n, p.roi, {int64_t(k), int64_t(k + p.axes.size())});
     }
-    std::vector<std::pair<std::string, NodeRef>> attrs = {
-        {"axis", intImm(p.axes[k])},
-        {"mode", str(mode)},
-        {"coordinate_transformation_mode", str(transform)},
-        {"nearest_mode", str(nearest)},
-        {"cubic_coeff_a", floatNode(n.attrFloat("cubic_coeff_a", -0.75))},
-        {"exclude_outside", intImm(n.attrInt("exclude_outside", 0))},
-        {"extrapolation_value", floatNode(n.attrFloat("extrapolation_value", 0))},
-        {"antialias", intImm(n.attrInt("antialias", 0))}};
-    if (!p.scales.empty()) attrs.emplace_back("scale", floatNode(p.scales[k]));
-    BEVEL_TRY(e, n.emit("image.resize_axis", {e, Node::shapeArg({p.extents[k]}), scale, roi}, dict(attrs)));
+    Attrs attrs = {{"axis", p.axes[k]},
+                   {"mode", mode},
+                   {"coordinate_transformation_mode", transform},
+                   {"nearest_mode", nearest},
+                   {"cubic_coeff_a", n.attrFloat("cubic_coeff_a", -0.75)},
+                   {"exclude_outside", n.attrInt("exclude_outside", 0)},
+                   {"extrapolation_value", n.attrFloat("extrapolation_value", 0)},
+                   {"antialias", n.attrInt("antialias", 0)}};
+    if (!p.scales.empty()) attrs.emplace_back("scale", p.scales[k]);
+    e = n.emit("image.resize_axis", {e, Array<Expr>{p.extents[k]}, scale, roi}, attrs);
+    changed = true;
   }
-  if (widened) {
-    if (given.isInteger() && given.bits <= 16) { // sums of weights such as 0.3 + 0.7 are one
-      BEVEL_TRY(e, n.castTo(e, kFloat32));
-    }
-    BEVEL_TRY(e, n.castTo(e, given));
-  }
-  if (e == n.x(0)) return Values{n.in(0)};
-  return Values{n.value(e)};
+  if (!changed && !widened) return Values{n.in(0)};
+  // Sums of weights such as 0.3 + 0.7 are one.
+  if (widened && given.isInteger() && given.bits <= 16) e = e.cast(kFloat32);
+  return e.cast(given);
 }
 
 Plan allAxes(Node& n) {
-  Plan p;
-  for (size_t d = 0; d < n.rank(0); ++d) p.axes.push_back(int64_t(d));
-  return p;
+  return {upTo(0, int64_t(n.rank(0)))};
 }
 
 Result<Values> resize11(Node& n) { // x, roi, scales, sizes
-  BEVEL_CHECK(n.require(1));
   Plan p = allAxes(n);
   if (n.hasAttr("axes")) {
     p.axes = n.attrInts("axes");
@@ -170,7 +148,7 @@ Result<Values> resize11(Node& n) { // x, roi, scales, sizes
       BEVEL_TRY(a, axisOf(n, a, n.rank(0)));
     }
   }
-  if (n.has(1)) p.roi = n.x(1);
+  if (n.has(1)) p.roi = *n.x(1);
   bool sizes = n.has(3), emptyScales = !n.has(2) || (n.rank(2) == 1 && isConst(n.shape(2)[0], 0));
   if (sizes) {
     BEVEL_TRY(p.extents, n.ints(3));
@@ -188,7 +166,6 @@ Result<Values> resize11(Node& n) { // x, roi, scales, sizes
 
 // Before opset 11 coordinates are divided by the scale, and nearest is the element below.
 Result<Values> resize10(Node& n) {
-  BEVEL_CHECK(n.require(1));
   Plan p = allAxes(n);
   BEVEL_CHECK(constantScales(n, 1, p));
   BEVEL_TRY(p.extents, scaledExtents(n, p));
@@ -196,7 +173,6 @@ Result<Values> resize10(Node& n) {
 }
 
 Result<Values> upsample7(Node& n) {
-  BEVEL_CHECK(n.require(1));
   Plan p = allAxes(n);
   p.scales = n.attrFloats("scales");
   if (p.scales.size() != p.axes.size()) return n.invalid("one scale an axis is needed");
@@ -205,24 +181,23 @@ Result<Values> upsample7(Node& n) {
 }
 
 Result<Values> gridSample(Node& n) {
-  BEVEL_CHECK(n.require(2));
   std::string mode = n.attrStr("mode", "linear");
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
-  return n.one("image.grid_sample", {n.x(0), n.x(1)},
-               {{"mode", str(mode)},
-                {"padding_mode", str(n.attrStr("padding_mode", "zeros"))},
-                {"align_corners", intImm(n.attrInt("align_corners", 0))}});
+  return n.emit("image.grid_sample", {n.x(0), n.x(1)},
+                {{"mode", mode},
+                 {"padding_mode", n.attrStr("padding_mode", "zeros")},
+                 {"align_corners", n.attrInt("align_corners", 0)}});
 }
 
 } // namespace
 
 std::vector<Conversion> resizeConversions() {
-  return {{"GridSample", 16, gridSample},
-          {"Resize", 10, resize10},
-          {"Resize", 11, resize11},
-          {"Upsample", 7, upsample7},
-          {"Upsample", 9, resize10}};
+  return {{"GridSample", 16, gridSample, 2},
+          {"Resize", 10, resize10, 1},
+          {"Resize", 11, resize11, 1},
+          {"Upsample", 7, upsample7, 1},
+          {"Upsample", 9, resize10, 1}};
 }
 
 } // namespace bevel::onnx

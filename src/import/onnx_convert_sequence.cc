@@ -24,16 +24,9 @@ Result<Items> itemsOf(Node& n, size_t input) {
     return n.in(input)->type.is<TensorTypeNode>()
                ? Result<Items>(n.invalid("a sequence is expected"))
                : n.unsupported("a sequence whose length only the run knows");
-  GraphExpr e = n.in(input)->expr;
+  BEVEL_TRY(Values fields, n.fields({n, n.in(input)->expr}));
   Items items;
-  for (size_t i = 0; i < type->fields_.size(); ++i) {
-    if (const auto* tuple = e.as<TupleNode>()) {
-      items.push_back(tuple->items[i]);
-      continue;
-    }
-    BEVEL_TRY(GraphVar v, n.builder().emit(make<const TupleGetNode>(e, int64_t(i))));
-    items.push_back(v);
-  }
+  for (const Value& field : fields) items.push_back(field->expr);
   return items;
 }
 
@@ -55,7 +48,7 @@ Result<size_t> positionOf(Node& n, size_t input, size_t length, size_t end, int6
 Result<Values> construct(Node& n) {
   BEVEL_CHECK(n.require(n.size()));
   Items items;
-  for (size_t i = 0; i < n.size(); ++i) items.push_back(n.x(i));
+  for (size_t i = 0; i < n.size(); ++i) items.push_back(*n.x(i));
   return Values{sequenceOf(n, items)};
 }
 Result<Values> empty(Node& n) {
@@ -66,7 +59,7 @@ Result<Values> insert(Node& n) { // sequence, tensor, position
   BEVEL_TRY(Items items, itemsOf(n, 0));
   if (!n.has(1) || !n.in(1)->type.is<TensorTypeNode>()) return n.invalid("a tensor is expected");
   BEVEL_TRY(size_t at, positionOf(n, 2, items.size(), items.size() + 1, int64_t(items.size())));
-  items.insert(items.begin() + ptrdiff_t(at), n.x(1));
+  items.insert(items.begin() + ptrdiff_t(at), *n.x(1));
   return Values{sequenceOf(n, items)};
 }
 
@@ -114,10 +107,8 @@ Result<Values> split(Node& n) {
   int64_t start = 0;
   for (int64_t size : sizes) {
     if (size < 0 || size > *total - start) return n.invalid("the sizes do not add up to the axis");
-    BEVEL_TRY(GraphExpr e, sliceAxis(n, n.x(0), axis, intImm(start), intImm(start + size)));
-    if (single && n.attrInt("keepdims", 1) == 0) {
-      BEVEL_TRY(e, n.emit("squeeze", {e}, {{"axis", intList({axis})}}));
-    }
+    Term part = n.x(0).slice(axis, intImm(start), intImm(start + size));
+    BEVEL_TRY(GraphExpr e, single && n.attrInt("keepdims", 1) == 0 ? part.squeeze({axis}) : part);
     items.push_back(e);
     start += size;
   }
@@ -134,13 +125,11 @@ Result<Values> concat(Node& n) {
   bool fresh = n.attrInt("new_axis", 0) != 0;
   BEVEL_TRY(int64_t axis, axisOf(n, n.attrInt("axis", 0), size_t(first->ndim) + (fresh ? 1 : 0)));
   Array<GraphExpr> parts;
-  for (GraphExpr e : items) {
-    if (fresh) {
-      BEVEL_TRY(e, unsqueeze(n, e, {axis}));
-    }
+  for (const GraphExpr& item : items) {
+    BEVEL_TRY(GraphExpr e, fresh ? Term(n, item).unsqueeze({axis}) : Term(n, item));
     parts.push_back(e);
   }
-  return n.one("concat", parts, {{"axis", intImm(axis)}});
+  return n.emit("concat", parts, {{"axis", axis}});
 }
 
 bool isPresent(const Value& v) {

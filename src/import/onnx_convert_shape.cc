@@ -6,15 +6,11 @@ namespace bevel::onnx {
 namespace {
 
 Result<Values> constant(Node& n) {
-  if (const AttributeProto* a = n.attr("value"); a && a->t) {
-    BEVEL_TRY(Tensor t, n.importer.source().decode(*a->t));
-    return Values{n.value(make<const ConstantNode>(t))};
-  }
-  if (const AttributeProto* a = n.attr("sparse_value"); a && a->sparse) {
-    BEVEL_TRY(Tensor t, n.importer.source().decode(*a->sparse));
-    return Values{n.value(make<const ConstantNode>(t))};
-  }
-  auto give = [&](Ref<TensorObject> t) { return Values{n.value(make<const ConstantNode>(Tensor(t)))}; };
+  auto give = [&](Tensor t) { return Values{n.value(make<const ConstantNode>(std::move(t)))}; };
+  if (const AttributeProto* a = n.attr("value"); a && a->t)
+    return n.importer.source().decode(*a->t).map(give);
+  if (const AttributeProto* a = n.attr("sparse_value"); a && a->sparse)
+    return n.importer.source().decode(*a->sparse).map(give);
   if (const AttributeProto* a = n.attr("value_int")) return give(TensorObject::of(kInt64, {}, Ints{a->i}));
   if (const AttributeProto* a = n.attr("value_ints"))
     return give(TensorObject::of(kInt64, {int64_t(a->ints.size())}, a->ints));
@@ -43,11 +39,10 @@ Result<Values> constantOfShape(Node& n) {
       scalar->setInt(0, t->asInt(0));
     value = make<const ConstantNode>(Tensor(scalar));
   }
-  return n.one("broadcast_to", {value, Node::shapeArg(shape)});
+  return n.emit("broadcast_to", {value, shape});
 }
 
 Result<Values> shape(Node& n) {
-  BEVEL_CHECK(n.require(1));
   int64_t rank = int64_t(n.rank(0)), start = n.attrInt("start", 0), end = n.attrInt("end", rank);
   auto clamp = [&](int64_t a) { return std::min(std::max<int64_t>(a < 0 ? a + rank : a, 0), rank); };
   start = clamp(start);
@@ -56,7 +51,6 @@ Result<Values> shape(Node& n) {
 }
 
 Result<Values> size(Node& n) {
-  BEVEL_CHECK(n.require(1));
   return Values{knownInts({product(n.analyzer(), n.shape(0))}, {})};
 }
 
@@ -89,11 +83,10 @@ Result<Values> reshapeWith(Node& n, Array<Expr> target, bool allowZero) {
     for (size_t i = 0; i < target.size(); ++i)
       if (isConst(target[i], -1)) target.set(i, an.simplify(floordiv(total, others)));
   }
-  return n.one("reshape", {n.x(0), Node::shapeArg(target)});
+  return n.x(0).reshape(target);
 }
 
 Result<Values> reshape1(Node& n) {
-  BEVEL_CHECK(n.require(1));
   return reshapeWith(n, dims(n.attrInts("shape")), false);
 }
 // A target that only the run knows may hold 0 and -1: they are resolved by expressions, and the dimensions
@@ -112,11 +105,10 @@ Result<Values> reshapeUnknown(Node& n, const Array<Expr>& target, bool allowZero
     dims.push_back(var(n.builder().freshVarName("n"), kInt64));
   }
   n.builder().matchCast(make<const ShapeExprNode>(resolved), make<const ShapeTypeNode>(dims));
-  return n.one("reshape", {n.x(0), Node::shapeArg(dims)});
+  return n.x(0).reshape(dims);
 }
 
 Result<Values> reshape5(Node& n) {
-  BEVEL_CHECK(n.require(1));
   if (!n.has(1)) return n.invalid("the shape is missing");
   bool known = n.in(1)->known, allowZero = n.attrInt("allowzero", 0) != 0;
   BEVEL_TRY(Array<Expr> target, n.ints(1));
@@ -124,20 +116,12 @@ Result<Values> reshape5(Node& n) {
 }
 
 Result<Values> flatten(Node& n) {
-  BEVEL_CHECK(n.require(1));
   int64_t axis = n.attrInt("axis", 1), rank = int64_t(n.rank(0));
   if (axis < -rank || axis > rank) return n.invalid("the axis is out of range");
   if (axis < 0) axis += rank;
   Array<Expr> to = {product(n.analyzer(), n.shape(0), 0, size_t(axis)),
                     product(n.analyzer(), n.shape(0), size_t(axis))};
-  return n.one("reshape", {n.x(0), Node::shapeArg(to)});
-}
-
-// Axes that only the run knows: whether axis d of `rank` is among them.
-Expr isAmong(const Array<Expr>& axes, int64_t d, int64_t rank) {
-  Expr among = boolImm(false);
-  for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
-  return among;
+  return n.x(0).reshape(to);
 }
 
 bool unknownAxes(Node& n) {
@@ -148,7 +132,7 @@ bool unknownAxes(Node& n) {
 Result<Values> squeezeAt(Node& n) {
   BEVEL_TRY(Array<Expr> axes, n.ints(1));
   BEVEL_TRY(Array<Expr> shape, keptDims(n, axes, n.shape(0)));
-  return n.one("reshape", {n.x(0), Node::shapeArg(shape)});
+  return n.x(0).reshape(shape);
 }
 
 // An axis of one where the values say, the input's dimensions elsewhere.
@@ -173,42 +157,37 @@ Result<Values> unsqueezeAt(Node& n) {
       extent = select(eq(before[d], intImm(int64_t(k))), n.shape(0)[k], extent);
     shape.push_back(select(eq(fresh[d], intImm(1)), intImm(1), extent));
   }
-  return n.one("reshape", {n.x(0), Node::shapeArg(named(n, shape))});
+  return n.x(0).reshape(named(n, shape));
 }
 
 Result<Values> squeeze(Node& n) {
-  BEVEL_CHECK(n.require(1));
   if (unknownAxes(n)) return squeezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
-  if (!axes) return n.one("squeeze", {n.x(0)});
+  if (!axes) return n.x(0).apply("squeeze");
   if (axes->empty()) return Values{n.in(0)};
-  return n.one("squeeze", {n.x(0)}, {{"axis", intList(*axes)}});
+  return n.x(0).squeeze(*axes);
 }
 
 Result<Values> unsqueezeNode(Node& n) {
-  BEVEL_CHECK(n.require(1));
   if (unknownAxes(n)) return unsqueezeAt(n);
   BEVEL_TRY(std::optional<Ints> axes, axesOf(n, 1));
   if (!axes) return n.invalid("the axes are missing");
   if (n.rank(0) + axes->size() > kMaxRank) return n.invalid("too many axes");
   if (axes->empty()) return Values{n.in(0)};
-  return n.one("expand_dims", {n.x(0)}, {{"axis", intList(*axes)}});
+  return n.x(0).unsqueeze(*axes);
 }
 
 Result<Values> transpose(Node& n) {
-  BEVEL_CHECK(n.require(1));
-  if (!n.hasAttr("perm")) return n.one("permute_dims", {n.x(0)});
-  return n.one("permute_dims", {n.x(0)}, {{"axes", intList(n.attrInts("perm"))}});
+  return n.hasAttr("perm") ? n.x(0).permute(n.attrInts("perm")) : n.x(0).apply("permute_dims");
 }
 
 Result<Values> expand(Node& n) {
-  BEVEL_CHECK(n.require(1));
   BEVEL_TRY(Array<Expr> target, n.ints(1));
   BEVEL_TRY(Array<Expr> shape, broadcastOf(n, n.shape(0), target));
   for (size_t i = 0, o = shape.size() - target.size(); i < target.size(); ++i)
     BEVEL_CHECK(n.check(logicalOr(eq(target[i], intImm(1)), eq(target[i], shape[o + i])),
                         "the shapes cannot be broadcast"));
-  return n.one("broadcast_to", {n.x(0), Node::shapeArg(shape)});
+  return n.x(0).broadcast(shape);
 }
 
 Result<Values> identity(Node& n) {
@@ -217,7 +196,6 @@ Result<Values> identity(Node& n) {
 }
 
 Result<Values> depthToSpace(Node& n) {
-  BEVEL_CHECK(n.require(1));
   if (n.rank(0) != 4) return n.invalid("four dimensions are expected");
   int64_t b = n.attrInt("blocksize", 0);
   auto c = asConst(n.shape(0)[1]);
@@ -226,27 +204,24 @@ Result<Values> depthToSpace(Node& n) {
   const Array<Expr>& s = n.shape(0);
   Expr size = intImm(b), rest = intImm(*c / (b * b));
   bool crd = n.attrStr("mode", "DCR") == "CRD";
-  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0),
-                                   crd ? Array<Expr>{s[0], rest, size, size, s[2], s[3]}
-                                       : Array<Expr>{s[0], size, size, rest, s[2], s[3]}));
-  BEVEL_TRY(e, permute(n, e, crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2}));
-  BEVEL_TRY(e, reshapeTo(n, e, {s[0], rest, s[2] * size, s[3] * size}));
-  return Values{n.value(e)};
+  Term blocks = n.x(0).reshape(crd ? Array<Expr>{s[0], rest, size, size, s[2], s[3]}
+                                   : Array<Expr>{s[0], size, size, rest, s[2], s[3]});
+  Term moved = blocks.permute(crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
+  return moved.reshape({s[0], rest, s[2] * size, s[3] * size});
 }
 
 Result<Values> spaceToDepth(Node& n) {
-  BEVEL_CHECK(n.require(1));
   int64_t b = n.attrInt("blocksize", 0);
   if (n.rank(0) != 4 || b < 1 || b > 4096)
     return n.invalid("four dimensions and a positive block size are expected");
   const Array<Expr>& s = n.shape(0);
   Expr size = intImm(b);
   Expr h = n.analyzer().simplify(floordiv(s[2], b)), w = n.analyzer().simplify(floordiv(s[3], b));
-  BEVEL_TRY(GraphExpr e, reshapeTo(n, n.x(0), {s[0], s[1], h, size, w, size}));
-  BEVEL_TRY(
-      e, permute(n, e, n.attrStr("mode", "DCR") == "CRD" ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4}));
-  BEVEL_TRY(e, reshapeTo(n, e, {s[0], n.analyzer().simplify(s[1] * (b * b)), h, w}));
-  return Values{n.value(e)};
+  bool crd = n.attrStr("mode", "DCR") == "CRD";
+  Term moved = n.x(0)
+                   .reshape({s[0], s[1], h, size, w, size})
+                   .permute(crd ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
+  return moved.reshape({s[0], n.analyzer().simplify(s[1] * (b * b)), h, w});
 }
 
 } // namespace
@@ -254,18 +229,18 @@ Result<Values> spaceToDepth(Node& n) {
 std::vector<Conversion> shapeConversions() {
   return {{"Constant", 1, constant},
           {"ConstantOfShape", 9, constantOfShape},
-          {"Shape", 1, shape},
-          {"Size", 1, size},
-          {"Reshape", 1, reshape1},
-          {"Reshape", 5, reshape5},
-          {"Flatten", 1, flatten},
-          {"Squeeze", 1, squeeze},
-          {"Unsqueeze", 1, unsqueezeNode},
-          {"Transpose", 1, transpose},
-          {"Expand", 8, expand},
+          {"Shape", 1, shape, 1},
+          {"Size", 1, size, 1},
+          {"Reshape", 1, reshape1, 1},
+          {"Reshape", 5, reshape5, 1},
+          {"Flatten", 1, flatten, 1},
+          {"Squeeze", 1, squeeze, 1},
+          {"Unsqueeze", 1, unsqueezeNode, 1},
+          {"Transpose", 1, transpose, 1},
+          {"Expand", 8, expand, 1},
           {"Identity", 1, identity},
-          {"DepthToSpace", 1, depthToSpace},
-          {"SpaceToDepth", 1, spaceToDepth}};
+          {"DepthToSpace", 1, depthToSpace, 1},
+          {"SpaceToDepth", 1, spaceToDepth, 1}};
 }
 
 } // namespace bevel::onnx

@@ -68,7 +68,7 @@ struct Unknown {
       int64_t version = it == opsets.end() ? 1 : it->second;
       const Conversion* c = findConversion(n.domain, n.opType, version);
       bool known = functions.count(functionKey(n.domain, n.opType, n.overload)) || (c && c->convert) ||
-                   ((!c || !c->convert) && findDirect(n.domain, n.opType, version));
+                   findDirect(n.domain, n.opType, version);
       if (!known) {
         std::string key =
             fmt::format("{}{} (opset {})", n.domain.empty() ? "" : n.domain + ".", n.opType, version);

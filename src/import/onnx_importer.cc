@@ -38,17 +38,15 @@ int64_t Importer::countDraw(const Origin& origin) {
   return draws_[origin->nodes]++;
 }
 
-Value Importer::lookup(const std::string& name, const Scope& scope) const {
+const Value* Importer::find(const std::string& name, const Scope& scope) const {
   for (const Scope* s = &scope; s; s = s->parent)
-    if (auto it = s->values.find(name); it != s->values.end()) return it->second;
+    if (auto it = s->values.find(name); it != s->values.end()) return &it->second;
   return nullptr;
 }
 
-// Optional inputs of functions that a call leaves out are declared without a value.
-static bool isDeclared(const std::string& name, const Scope& scope) {
-  for (const Scope* s = &scope; s; s = s->parent)
-    if (s->values.count(name)) return true;
-  return false;
+Value Importer::lookup(const std::string& name, const Scope& scope) const {
+  const Value* v = find(name, scope);
+  return v ? *v : nullptr;
 }
 
 Value Importer::ofExpr(GraphExpr e) {
@@ -217,12 +215,31 @@ std::optional<Values> Importer::importNodes(const std::vector<NodeProto>& nodes,
   return finished;
 }
 
+Result<SeqExpr> Importer::branch(Scope& inner, FunctionRef<Result<Values>()> body) {
+  builder_.beginBranch();
+  Scope* outer = enter(&inner);
+  Array<GraphExpr> items;
+  auto values = body();
+  scope_ = &inner;
+  Status status = values ? Status{} : Status(fail(values.error()));
+  for (size_t i = 0; status && i < values->size(); ++i) {
+    auto e = materialise((*values)[i]);
+    if (e)
+      items.push_back(*e);
+    else
+      status = fail(e.error());
+  }
+  scope_ = outer;
+  auto done = builder_.endBranch(items.size() == 1 ? items[0] : GraphExpr(make<const TupleNode>(items)));
+  if (!status) return fail(std::move(status.error()));
+  return done;
+}
+
 // One side of a split, and all nodes behind it: the body's outputs, in the current frame of the builder.
 Result<Values> Importer::splitSide(const std::vector<NodeProto>& nodes, size_t at, Scope& inner,
                                    const GraphProto& side, const std::vector<ValueInfo>& outputs) {
   const NodeProto& n = nodes[at];
-  Scope own;
-  own.parent = &inner;
+  Scope own{&inner};
   scope_ = &inner;
   BEVEL_TRY(Values given, importBody(side, own));
   for (size_t o = 0; o < n.outputs.size() && o < given.size(); ++o) inner.values[n.outputs[o]] = given[o];
@@ -242,10 +259,7 @@ Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, S
                                const std::vector<ValueInfo>& outputs) {
   Node node(*this, nodes[at], "", 1);
   node.inputs.push_back(lookup(nodes[at].inputs[0], scope));
-  GraphExpr condition = node.x(0);
-  if (condition->type.as<TensorTypeNode>()->ndim != 0) {
-    BEVEL_TRY(condition, emit(opCall("reshape", {condition, Node::shapeArg({})})));
-  }
+  BEVEL_TRY(GraphExpr condition, node.x(0).scalar());
   if (depth_ >= kMaxGraphDepth) return fail(ErrorCode::kUnsupported, "too many branches of different rank");
   ++depth_;
   const GraphProto* sides[2] = {node.attr("then_branch")->g.get(), node.attr("else_branch")->g.get()};
@@ -253,25 +267,14 @@ Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, S
   std::vector<Error> faults[2];
   for (int k = 0; k < 2; ++k) {
     size_t before = errors_.size();
-    builder_.beginBranch();
-    Scope inner;
-    inner.parent = &scope;
-    Array<GraphExpr> items;
-    auto values = splitSide(nodes, at, inner, *sides[k], outputs);
-    Status status = values ? Status{} : Status(fail(values.error()));
-    for (size_t i = 0; status && i < values->size(); ++i) {
-      auto e = materialise((*values)[i]);
-      if (e)
-        items.push_back(*e);
-      else
-        status = fail(e.error());
-    }
-    scope_ = &scope;
-    auto done = builder_.endBranch(items.size() == 1 ? items[0] : GraphExpr(make<const TupleNode>(items)));
+    Scope inner{&scope};
+    auto done = branch(inner, [&] { return splitSide(nodes, at, inner, *sides[k], outputs); });
     faults[k].assign(errors_.begin() + ptrdiff_t(before), errors_.end());
     errors_.resize(before);
-    if (!status && faults[k].empty()) faults[k].push_back(status.error());
-    if (done) branches[k] = *done;
+    if (done)
+      branches[k] = *done;
+    else if (faults[k].empty())
+      faults[k].push_back(done.error());
   }
   --depth_;
   if (!faults[0].empty() && !faults[1].empty()) {
@@ -281,79 +284,24 @@ Result<Values> Importer::split(const std::vector<NodeProto>& nodes, size_t at, S
   if (faults[0].empty() && faults[1].empty()) {
     BEVEL_TRY(GraphVar v, builder_.emitIf(condition, branches[0], branches[1]));
     if (outputs.size() == 1) return Values{ofExpr(v)};
-    return node.fields(v);
+    return node.fields({node, v});
   }
   int good = faults[0].empty() ? 0 : 1;
   BEVEL_TRY(Array<Expr> value, intsOf(node.inputs[0]));
   builder_.matchCast(make<const ShapeExprNode>(value), make<const ShapeTypeNode>(dims({good == 0})), "check");
-  splitScopes_.push_back(std::make_unique<Scope>());
-  splitScopes_.back()->parent = &scope;
+  splitScopes_.push_back(std::make_unique<Scope>(&scope));
   return splitSide(nodes, at, *splitScopes_.back(), *sides[good], outputs);
-}
-
-// What the table says of the inputs. Those behind the listed ones are of the last kind where that is variadic.
-static Status checkInputs(const Node& node, const Conversion& c) {
-  if (c.inputs.empty()) return {};
-  bool variadic = c.inputs.back().kind == InputKind::kVariadic;
-  if (node.size() > c.inputs.size() && !variadic)
-    return fail(ErrorCode::kInvalid,
-                fmt::format("{} inputs given, at most {} are expected", node.size(), c.inputs.size()));
-  for (size_t i = 0; i < std::max(node.size(), c.inputs.size()); ++i) {
-    const OpInput& input = c.inputs[std::min(i, c.inputs.size() - 1)];
-    if (node.has(i))
-      BEVEL_CHECK(checkInputType(node.proto.opType, input, node.in(i)->type));
-    else if (input.kind != InputKind::kOptional)
-      return fail(ErrorCode::kInvalid, fmt::format("input '{}' is missing", input.name));
-  }
-  return {};
 }
 
 // Operators of the standard that take text; the others take numbers alone.
 static bool takesText(const NodeProto& node) {
-  static const std::set<std::string_view> kTakeText = {"Cast",
-                                                       "CastLike",
-                                                       "Compress",
-                                                       "Concat",
-                                                       "ConcatFromSequence",
-                                                       "DepthToSpace",
-                                                       "Equal",
-                                                       "Expand",
-                                                       "Flatten",
-                                                       "Gather",
-                                                       "GatherElements",
-                                                       "GatherND",
-                                                       "Identity",
-                                                       "If",
-                                                       "Loop",
-                                                       "OneHot",
-                                                       "Optional",
-                                                       "OptionalGetElement",
-                                                       "OptionalHasElement",
-                                                       "RegexFullMatch",
-                                                       "Reshape",
-                                                       "ReverseSequence",
-                                                       "Scan",
-                                                       "Scatter",
-                                                       "ScatterElements",
-                                                       "ScatterND",
-                                                       "SequenceConstruct",
-                                                       "SequenceInsert",
-                                                       "Shape",
-                                                       "Size",
-                                                       "Slice",
-                                                       "SpaceToDepth",
-                                                       "Split",
-                                                       "SplitToSequence",
-                                                       "Squeeze",
-                                                       "StringConcat",
-                                                       "StringNormalizer",
-                                                       "StringSplit",
-                                                       "Tile",
-                                                       "Transpose",
-                                                       "Unique",
-                                                       "Unsqueeze",
-                                                       "Where"};
-  return !node.domain.empty() || kTakeText.contains(node.opType);
+  static constexpr std::string_view kTakeText =
+      " Cast CastLike Compress Concat ConcatFromSequence DepthToSpace Equal Expand Flatten Gather"
+      " GatherElements GatherND Identity If Loop OneHot Optional OptionalGetElement OptionalHasElement"
+      " RegexFullMatch Reshape ReverseSequence Scan Scatter ScatterElements ScatterND SequenceConstruct"
+      " SequenceInsert Shape Size Slice SpaceToDepth Split SplitToSequence Squeeze StringConcat"
+      " StringNormalizer StringSplit Tile Transpose Unique Unsqueeze Where ";
+  return !node.domain.empty() || kTakeText.find(" " + node.opType + " ") != kTakeText.npos;
 }
 
 static Status checkText(const Node& node) {
@@ -375,11 +323,11 @@ Result<Values> Importer::convert(const NodeProto& proto, const std::string& name
       node.inputs.push_back(nullptr);
       continue;
     }
-    Value v = lookup(input, scope);
-    if (!v && !isDeclared(input, scope))
+    const Value* v = find(input, scope);
+    if (!v)
       return fail(ErrorCode::kInvalid, fmt::format("input '{}' is not defined before it is used", input));
-    if (v && v->poison) return fail(ErrorCode::kUsage, "");
-    node.inputs.push_back(v);
+    if (*v && (*v)->poison) return fail(ErrorCode::kUsage, "");
+    node.inputs.push_back(*v);
   }
   while (!node.inputs.empty() && !node.inputs.back()) node.inputs.pop_back();
   if (const FunctionProto* f = findFunction(proto)) return inlineFunction(*f, proto, node.inputs, name);
@@ -388,16 +336,7 @@ Result<Values> Importer::convert(const NodeProto& proto, const std::string& name
   BEVEL_CHECK(checkText(node));
   BEVEL_TRY(std::optional<Values> tracked, trackInts(node));
   if (tracked) return std::move(*tracked);
-  const Conversion* c = findConversion(proto.domain, proto.opType, version);
-  if (c && c->convert) {
-    BEVEL_CHECK(checkInputs(node, *c));
-    return c->convert(node);
-  }
-  const Op* op = findDirect(proto.domain, proto.opType, version);
-  if (!op)
-    return fail(ErrorCode::kUnsupported,
-                fmt::format("operator {} of opset {} is not supported", proto.opType, version));
-  return convertDirect(node, *op);
+  return convertNode(node);
 }
 
 Status Importer::importInitializers(const GraphProto& graph, Scope& scope) {

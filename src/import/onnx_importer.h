@@ -32,11 +32,15 @@ public:
                                     const std::vector<ValueInfo>* outputs = nullptr);
   /// Initialisers, then nodes, then the graph's outputs.
   Result<Values> importBody(const GraphProto& graph, Scope& scope);
+  /// A branch of an If: the values that `body` gives, in the scope `inner`.
+  Result<SeqExpr> branch(Scope& inner, FunctionRef<Result<Values>()> body);
   Result<Values> outputsOf(const std::vector<ValueInfo>& outputs, Scope& scope);
   /// Whether an If may ask for a split (there are nodes behind it and the body's outputs are known).
   bool maySplit() const { return maySplit_; }
   /// Marks the failure of an If as a request to split.
   void requestSplit() { splitRequested_ = true; }
+  /// The value of a name, null where there is none; the second null is an optional input that a call leaves out.
+  const Value* find(const std::string& name, const Scope& scope) const;
   Value lookup(const std::string& name, const Scope& scope) const;
   Scope& scope() { return *scope_; }
   /// Makes a scope the current one and returns the one before.

@@ -1,6 +1,9 @@
 // Access to a node's inputs and attributes, and emission, for converters.
 #include "arith/analyzer.h"
+#include "graph/infer.h"
 #include "import/onnx_importer.h"
+
+#include <algorithm>
 
 namespace bevel::onnx {
 
@@ -17,16 +20,13 @@ Value Node::value(GraphExpr e) {
   return importer.ofExpr(std::move(e));
 }
 
-GraphExpr Node::x(size_t i) {
-  if (!has(i)) return absent();
-  auto e = importer.materialise(inputs[i]);
-  BEVEL_ASSERT(e.has_value(), "a known integer tensor can always be materialised");
-  return *e;
+Term Node::x(size_t i) {
+  return {*this, importer.materialise(has(i) ? inputs[i] : nullptr)};
 }
 
 Array<GraphExpr> Node::all() {
   Array<GraphExpr> out;
-  for (size_t i = 0; i < inputs.size(); ++i) out.push_back(x(i));
+  for (size_t i = 0; i < inputs.size(); ++i) out.push_back(*x(i));
   return out;
 }
 
@@ -63,6 +63,11 @@ Result<Array<Expr>> Node::ints(size_t i) {
     return invalid(fmt::format("input '{}' has {} dimensions, a vector or a scalar is expected",
                                proto.inputs[i], t->ndim));
   return importer.intsOf(has(i) ? inputs[i] : nullptr);
+}
+
+Result<Array<Expr>> Node::ints(Term e) {
+  BEVEL_TRY(GraphExpr tensor, e);
+  return importer.intsOf(value(tensor));
 }
 
 std::optional<std::vector<int64_t>> Node::constInts(size_t i) const {
@@ -119,29 +124,51 @@ std::string Node::attrStr(std::string_view name, const std::string& otherwise) c
   const AttributeProto* a = attr(name);
   return a && a->type == AttrType::kString ? a->s : otherwise;
 }
-std::vector<int64_t> Node::attrInts(std::string_view name) const {
+Ints Node::attrInts(std::string_view name) const {
   const AttributeProto* a = attr(name);
-  return a ? a->ints : std::vector<int64_t>{};
+  return a ? a->ints : Ints{};
 }
 std::vector<double> Node::attrFloats(std::string_view name) const {
   const AttributeProto* a = attr(name);
   return a ? std::vector<double>(a->floats.begin(), a->floats.end()) : std::vector<double>{};
 }
 
-Result<GraphExpr> Node::emit(const std::string& op, Array<GraphExpr> args, Dict attrs) {
-  if (attrs && attrs->keys.empty()) attrs = nullptr;
-  auto call = mutableCopy(opCall(op, std::move(args), std::move(attrs)));
+Result<DType> Node::attrType(std::string_view name, DType otherwise) const {
+  if (!hasAttr(name)) return otherwise;
+  int64_t given = attrInt(name, 0);
+  if (auto t = dtypeOf(int32_t(given))) return *t;
+  return unsupported(fmt::format("element type {} ('{}')", given, name));
+}
+
+Term Node::emit(const std::string& op, const Terms& terms, Attrs attrs) {
+  Array<GraphExpr> args;
+  DType beside = kInt64;
+  for (const Term& t : terms.items) {
+    if (!t.e_) return t;
+    const auto* tensor = t.number_ ? nullptr : (*t.e_)->type.as<TensorTypeNode>();
+    if (tensor) beside = tensor->dtype;
+  }
+  for (const Term& t : terms.items) args.push_back(t.number_ ? scalarConstant(beside, *t.number_) : *t.e_);
+  std::vector<std::pair<std::string, NodeRef>> entries;
+  for (Attr& a : attrs)
+    if (a.value) entries.emplace_back(std::move(a.name), std::move(a.value));
+  Dict given = entries.empty() ? nullptr : dict(std::move(entries));
+  auto call = mutableCopy(opCall(op, std::move(args), std::move(given)));
   call->origin = importer.builder().origin();
-  return importer.emit(GraphCall(call));
+  return {*this, importer.emit(GraphCall(call))};
 }
 
-Result<Values> Node::one(const std::string& op, Array<GraphExpr> args,
-                         std::vector<std::pair<std::string, NodeRef>> attrs) {
-  BEVEL_TRY(GraphExpr e, emit(op, std::move(args), dict(std::move(attrs))));
-  return Values{value(e)};
+Result<Values> Node::results(const Terms& terms) {
+  Values out;
+  for (Term t : terms.items) {
+    BEVEL_TRY(GraphExpr e, t);
+    out.push_back(value(e));
+  }
+  return out;
 }
 
-Result<Values> Node::fields(const GraphExpr& tuple) {
+Result<Values> Node::fields(Term made) {
+  BEVEL_TRY(GraphExpr tuple, made);
   const auto* t = tuple->type.as<TupleTypeNode>();
   if (!t) return fail(ErrorCode::kInternal, "a tuple was expected");
   Values out;
@@ -156,69 +183,117 @@ Result<Values> Node::fields(const GraphExpr& tuple) {
   return out;
 }
 
+Term Term::binary(const char* op, const Term& a, const Term& b) {
+  return (a.node_ ? a : b).node_->emit(op, {a, b});
+}
+Term::operator Result<Values>() const {
+  if (!e_) return fail(e_.error());
+  return Values{node_->value(*e_)};
+}
+Term Term::apply(const std::string& op, Attrs attrs) const {
+  return node_->emit(op, {*this}, std::move(attrs));
+}
+Term Term::cast(DType dtype) const {
+  return !e_ || dtypeOfExpr(*e_) == dtype ? *this : apply("astype", {{"dtype", dtype}});
+}
+Term Term::reshape(const Array<Expr>& shape) const {
+  return node_->emit("reshape", {*this, shape});
+}
+Term Term::scalar() const {
+  return !e_ || shapeOfExpr(*e_).empty() ? *this : reshape({});
+}
+Term Term::permute(const Ints& axes) const {
+  return apply("permute_dims", {{"axes", axes}});
+}
+Term Term::unsqueeze(const Ints& axes) const {
+  return axes.empty() ? *this : apply("expand_dims", {{"axis", axes}});
+}
+Term Term::squeeze(const Ints& axes) const {
+  return apply("squeeze", {{"axis", axes}});
+}
+Term Term::broadcast(const Array<Expr>& shape) const {
+  return node_->emit("broadcast_to", {*this, shape});
+}
+Term Term::slice(int64_t axis, const Expr& begin, const Expr& end) const {
+  return node_->emit("strided_slice", {*this, Array<Expr>{begin}, Array<Expr>{end}, Array<Expr>{intImm(1)}},
+                     {{"axes", Ints{axis}}});
+}
+Term Term::reduce(const std::string& op, const std::optional<Ints>& axes, bool keep) const {
+  return apply(op, {{"keepdims", keep}, {"axis", axes ? intList(*axes) : NodeRef()}});
+}
+
 GraphExpr Node::scalarConstant(DType dtype, double value) {
   auto t = TensorObject::zeros(dtype, {});
   t->setDouble(0, value);
   return make<const ConstantNode>(Tensor(t));
 }
 
-Result<GraphExpr> Node::castTo(const GraphExpr& e, DType dtype) {
-  if (dtypeOfExpr(e) == dtype) return e;
-  return emit("astype", {e}, {{"dtype", make<const DTypeImmNode>(dtype)}});
-}
-
 namespace {
 
-Result<NodeRef> directAttr(const OpAttr& want, const AttributeProto& a) {
-  auto wrong = [&] {
-    return fail(ErrorCode::kInvalid, fmt::format("attribute '{}' has the wrong type", a.name));
-  };
-  switch (want.kind) {
-  case AttrKind::kInt:
-    return a.type == AttrType::kInt ? Result<NodeRef>(intImm(a.i)) : wrong();
-  case AttrKind::kFloat:
-    return a.type == AttrType::kFloat ? Result<NodeRef>(constantFloat(DType::Float(64), a.f)) : wrong();
-  case AttrKind::kString:
-    return a.type == AttrType::kString ? Result<NodeRef>(str(a.s)) : wrong();
-  case AttrKind::kInts:
-    return a.type == AttrType::kInts ? Result<NodeRef>(intList(a.ints)) : wrong();
-  case AttrKind::kFloats: {
-    if (a.type != AttrType::kFloats) return wrong();
-    Array<NodeRef> items;
+// The attribute as the operator wants it; null when it has another type. Where the operator wants a node, the file
+// has a list of strings.
+NodeRef directAttr(AttrKind want, const AttributeProto& a) {
+  Array<NodeRef> items;
+  if (want == AttrKind::kInt && a.type == AttrType::kInt) return intImm(a.i);
+  if (want == AttrKind::kFloat && a.type == AttrType::kFloat) return constantFloat(DType::Float(64), a.f);
+  if (want == AttrKind::kString && a.type == AttrType::kString) return str(a.s);
+  if (want == AttrKind::kInts && a.type == AttrType::kInts) return intList(a.ints);
+  if (want == AttrKind::kFloats && a.type == AttrType::kFloats) {
     for (float f : a.floats) items.push_back(constantFloat(DType::Float(64), f));
     return list(items);
   }
-  case AttrKind::kDType: {
-    auto t = a.type == AttrType::kInt ? dtypeOf(int32_t(a.i)) : std::nullopt;
-    return t ? Result<NodeRef>(make<const DTypeImmNode>(*t)) : wrong();
-  }
-  case AttrKind::kNode: { // a list of strings
-    if (a.type != AttrType::kStrings) return wrong();
-    Array<NodeRef> items;
+  if (want == AttrKind::kNode && a.type == AttrType::kStrings) {
     for (const std::string& s : a.strings) items.push_back(str(s));
     return list(items);
   }
+  if (want == AttrKind::kDType && a.type == AttrType::kInt)
+    if (auto t = dtypeOf(int32_t(a.i))) return make<const DTypeImmNode>(*t);
+  return nullptr;
+}
+
+Result<Values> convertDirect(Node& node, const Op& op) {
+  Attrs attrs;
+  for (const AttributeProto& given : node.proto.attributes) {
+    const AttributeProto* a = node.attr(given.name);
+    if (!a || given.name == "consumed_inputs") continue;
+    auto want = std::ranges::find(op.attrs, given.name, &OpAttr::name);
+    if (want == op.attrs.end()) return node.invalid(fmt::format("there is no attribute '{}'", given.name));
+    attrs.emplace_back(want->name, directAttr(want->kind, *a));
+    if (!attrs.back().value) return node.invalid(fmt::format("attribute '{}' has the wrong type", a->name));
   }
-  return wrong();
+  BEVEL_TRY(GraphExpr e, node.emit(op.name, node.all(), std::move(attrs)));
+  if (e->type.is<TupleTypeNode>()) return node.fields(e);
+  return Values{node.value(e)};
+}
+
+// What the table says of the inputs. Those behind the listed ones are of the last kind where that is variadic.
+Status checkInputs(const Node& node, const Conversion& c) {
+  BEVEL_CHECK(node.require(c.required));
+  if (c.inputs.empty()) return {};
+  bool variadic = c.inputs.back().kind == InputKind::kVariadic;
+  if (node.size() > c.inputs.size() && !variadic)
+    return node.invalid(
+        fmt::format("{} inputs given, at most {} are expected", node.size(), c.inputs.size()));
+  for (size_t i = 0; i < std::max(node.size(), c.inputs.size()); ++i) {
+    const OpInput& input = c.inputs[std::min(i, c.inputs.size() - 1)];
+    if (node.has(i))
+      BEVEL_CHECK(checkInputType(node.proto.opType, input, node.in(i)->type));
+    else if (input.kind != InputKind::kOptional)
+      return node.invalid(fmt::format("input '{}' is missing", input.name));
+  }
+  return {};
 }
 
 } // namespace
 
-Result<Values> convertDirect(Node& node, const Op& op) {
-  std::vector<std::pair<std::string, NodeRef>> attrs;
-  for (const AttributeProto& given : node.proto.attributes) {
-    const AttributeProto* a = node.attr(given.name);
-    if (!a || given.name == "consumed_inputs") continue;
-    const OpAttr* want = nullptr;
-    for (const OpAttr& w : op.attrs)
-      if (w.name == given.name) want = &w;
-    if (!want) return node.invalid(fmt::format("there is no attribute '{}'", given.name));
-    BEVEL_TRY(NodeRef value, directAttr(*want, *a));
-    attrs.emplace_back(want->name, std::move(value));
+Result<Values> convertNode(Node& node) {
+  const NodeProto& p = node.proto;
+  if (const Conversion* c = findConversion(p.domain, p.opType, node.opset); c && c->convert) {
+    BEVEL_CHECK(checkInputs(node, *c));
+    return c->convert(node);
   }
-  BEVEL_TRY(GraphExpr e, node.emit(op.name, node.all(), dict(std::move(attrs))));
-  if (e->type.is<TupleTypeNode>()) return node.fields(e);
-  return Values{node.value(e)};
+  if (const Op* op = findDirect(p.domain, p.opType, node.opset)) return convertDirect(node, *op);
+  return node.unsupported(fmt::format("operator {} of opset {} is not supported", p.opType, node.opset));
 }
 
 } // namespace bevel::onnx

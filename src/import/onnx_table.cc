@@ -90,11 +90,10 @@ Result<Array<Expr>> broadcastOf(Node& n, const Array<Expr>& a, const Array<Expr>
   return out;
 }
 
-Status checkElements(Node& n, const GraphExpr& e, const Expr& low, const Expr& high, const char* what) {
-  BEVEL_TRY(GraphExpr wide, n.castTo(e, kInt64));
+Status checkElements(Node& n, const Term& e, const Expr& low, const Expr& high, const char* what) {
+  Term wide = e.cast(kInt64);
   for (const char* op : {"max", "min"}) {
-    BEVEL_TRY(GraphExpr extreme, reduceOver(n, op, wide, std::nullopt, false));
-    BEVEL_TRY(Array<Expr> value, n.importer.intsOf(n.value(extreme)));
+    BEVEL_TRY(Array<Expr> value, n.ints(wide.reduce(op)));
     BEVEL_CHECK(n.check(op[1] == 'a' ? value[0] <= high : value[0] >= low, what));
   }
   return {};
@@ -114,15 +113,17 @@ Array<Expr> named(Node& n, const Array<Expr>& values) {
   return names;
 }
 
+Expr isAmong(const Array<Expr>& axes, int64_t d, int64_t rank) {
+  Expr among = boolImm(false);
+  for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
+  return among;
+}
+
 Result<Array<Expr>> namedAxes(Node& n, const Array<Expr>& axes, int64_t rank) {
   BEVEL_CHECK(checkAxes(n, axes, rank));
   Array<Expr> flags;
   Expr count = intImm(0);
-  for (int64_t d = 0; d < rank; ++d) {
-    Expr among = boolImm(false);
-    for (const Expr& a : axes) among = logicalOr(among, logicalOr(eq(a, intImm(d)), eq(a, intImm(d - rank))));
-    flags.push_back(castTo(kInt64, among));
-  }
+  for (int64_t d = 0; d < rank; ++d) flags.push_back(castTo(kInt64, isAmong(axes, d, rank)));
   flags = named(n, flags);
   for (const Expr& f : flags) count = count + f;
   BEVEL_CHECK(n.check(eq(count, intImm(int64_t(axes.size()))), "an axis is given twice"));
@@ -148,13 +149,6 @@ Result<Array<Expr>> keptDims(Node& n, const Array<Expr>& axes, const Array<Expr>
     extents.push_back(extent);
   }
   return named(n, extents);
-}
-
-Result<GraphExpr> reduceOver(Node& n, const char* op, const GraphExpr& e, const std::optional<Ints>& axes,
-                             bool keep) {
-  std::vector<std::pair<std::string, NodeRef>> attrs = {{"keepdims", intImm(keep)}};
-  if (axes) attrs.emplace_back("axis", intList(*axes));
-  return n.emit(op, {e}, dict(std::move(attrs)));
 }
 
 } // namespace bevel::onnx

@@ -79,12 +79,7 @@ Result<std::optional<Values>> move(Node& node, uint32_t data) {
     }
     node.inputs[i] = node.value(make<const ConstantNode>(Tensor(positions)));
   }
-  const Conversion* c = findConversion(node.proto.domain, node.proto.opType, node.opset);
-  Result<Values> results = fail(ErrorCode::kUnsupported, "");
-  if (c && c->convert)
-    results = c->convert(node);
-  else if (const Op* op = findDirect(node.proto.domain, node.proto.opType, node.opset))
-    results = convertDirect(node, *op);
+  Result<Values> results = convertNode(node);
   node.inputs = saved;
   if (!results) return fail(std::move(results.error()));
   Values out;

@@ -74,9 +74,9 @@ TEST(UserOperators, CapturingClosuresAreImportedCompiledAndRun) {
   onnx::Conversion twice{"ScaledTwice", 1,
                          [name](onnx::Node& n) -> Result<onnx::Values> {
                            BEVEL_TRY(GraphExpr once, n.emit(name, {n.x(0)}));
-                           return n.one(name, {once});
+                           return n.emit(name, {once});
                          },
-                         "user"};
+                         0, "user"};
   ASSERT_TRUE(onnx::addConversion(twice));
   auto again = onnx::addConversion(twice);
   ASSERT_FALSE(again);
