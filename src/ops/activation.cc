@@ -40,14 +40,6 @@ const std::vector<Activation>& activations() {
   return table;
 }
 
-Result<Type> activationInfer(const OpCall& call, InferContext&) {
-  DType t = call.dtype(0);
-  bool linear = call.op.name == "nn.shrink" || call.op.name == "nn.relu";
-  if (!t.isFloat() && !(linear && t.isInteger()))
-    return call.unsupported(fmt::format("is not defined on {}", t.str()));
-  return call.type(0);
-}
-
 Result<TeTensors> activationCompute(const Activation& a, const OpCall& call, const TeTensors& in) {
   std::vector<double> p;
   for (const OpAttr& attr : a.attrs) p.push_back(call.f(attr.name));
@@ -79,8 +71,8 @@ Result<TeTensors> preluCompute(const OpCall&, const TeTensors& in) {
 void register_activation(OpRegistry& r) {
   r.add({.name = "nn.relu",
          .doc = "max(x, 0); NaN stays. ONNX Relu.",
-         .inputs = {"x"},
-         .infer = activationInfer,
+         .inputs = {OpInput("x").of(Elements::kNumbers)},
+         .infer = sameAsInput,
          .compute = reluCompute,
          .layout = LayoutKind::kAny,
          .onnx = {{"Relu"}},
@@ -88,9 +80,10 @@ void register_activation(OpRegistry& r) {
   for (const Activation& a : activations()) {
     Op op = {.name = a.name,
              .doc = fmt::format("{}. {}", a.doc, *a.onnx ? fmt::format("ONNX {}", a.onnx) : "ONNX"),
-             .inputs = {"x"},
+             .inputs = {OpInput("x").of(a.name == std::string_view("nn.shrink") ? Elements::kNumbers
+                                                                                : Elements::kFloats)},
              .attrs = a.attrs,
-             .infer = activationInfer,
+             .infer = sameAsInput,
              .compute = std::bind_front(activationCompute, std::cref(a)),
              .layout = LayoutKind::kAny,
              .tests = {"float32[3,5]", "float32[9]:special"}};

@@ -24,7 +24,7 @@ Result<GraphExpr> attentionDecompose(const OpCall& call, BlockBuilder& builder) 
     return builder.emit(opCall(op, std::move(args), std::move(attrs)));
   };
   auto permute = [&](const GraphExpr& e, const Ints& axes) {
-    return emit("permute_dims", {e}, dict({{"axes", ints(axes)}}));
+    return emit("permute_dims", {e}, dict({{"axes", intList(axes)}}));
   };
   auto scalar = [](DType dtype, double value) {
     auto tensor = TensorObject::zeros(dtype, {});

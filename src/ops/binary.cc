@@ -10,13 +10,11 @@ namespace {
 
 using Values = const std::vector<Expr>&;
 
-enum Elements : uint8_t { kNumbers, kFloats, kIntegers };
-
 struct BinaryEntry {
   const char* name;
   const char* onnx;
   const char* doc;
-  bool compare; // gives bool
+  bool compare; // gives bool, of any elements
   Elements elements;
   std::function<Expr(const Expr&, const Expr&)> expr;
   std::vector<const char*> tests;
@@ -88,17 +86,8 @@ const std::vector<BinaryEntry>& table() {
   return entries;
 }
 
-Result<Type> binaryInfer(const BinaryEntry& e, const OpCall& call, InferContext& context) {
-  DType t = call.dtype(0);
-  bool ok = t.isFloat()     ? e.elements != kIntegers
-            : t.isInteger() ? e.elements != kFloats
-                            : t.isBool() && e.compare;
-  if (!ok) return call.unsupported(fmt::format("is not defined on {}", t.str()));
-  return e.compare ? compareInfer(call, context) : broadcastInfer(call, context);
-}
-
 Result<TeTensors> binaryCompute(const BinaryEntry& e, const OpCall& call, const TeTensors& in) {
-  bool flags = in[0].dtype().isBool();
+  bool flags = e.compare && in[0].dtype().isBool();
   auto f = [&](Values v) {
     return flags ? e.expr(castTo(DType::Int(8), v[0]), castTo(DType::Int(8), v[1])) : e.expr(v[0], v[1]);
   };
@@ -106,12 +95,6 @@ Result<TeTensors> binaryCompute(const BinaryEntry& e, const OpCall& call, const 
       zipTensors({in[0], in[1]}, resultShape(call), e.name, f, e.compare ? kBool : in[0].dtype())};
 }
 
-// ---- logic
-
-Result<Type> logicInfer(const OpCall& call, InferContext& context) {
-  if (!call.dtype(0).isBool()) return call.invalid("bool tensors are expected");
-  return broadcastInfer(call, context);
-}
 } // namespace
 
 void register_binary(OpRegistry& r) {
@@ -119,31 +102,14 @@ void register_binary(OpRegistry& r) {
     Op op = {.name = e.name,
              .doc = fmt::format("{}, with numpy broadcasting. {}", e.doc,
                                 *e.onnx ? fmt::format("ONNX {}", e.onnx) : "ONNX, numpy"),
-             .inputs = {"a", "b"},
-             .infer = std::bind_front(binaryInfer, std::cref(e)),
+             .inputs = {OpInput("a").of(e.elements), OpInput("b").of(e.elements)},
+             .infer = e.compare ? compareInfer : broadcastInfer,
              .compute = std::bind_front(binaryCompute, std::cref(e)),
              .layout = LayoutKind::kAny};
     if (*e.onnx) op.onnx = {{e.onnx, 7}};
     for (const char* t : e.tests) op.tests.push_back(t);
     r.add(std::move(op));
   }
-  auto logic = [&](const char* name, const char* onnx, Expr (*expr)(const Expr&, const Expr&)) {
-    auto compute = [expr](const OpCall& call, const TeTensors& in) -> Result<TeTensors> {
-      return TeTensors{zipTensors({in[0], in[1]}, resultShape(call), call.op.name,
-                                  [&](Values v) { return expr(v[0], v[1]); })};
-    };
-    r.add({.name = name,
-           .doc = fmt::format("{} of bools, with numpy broadcasting. ONNX {}", onnx, onnx),
-           .inputs = {"a", "b"},
-           .infer = logicInfer,
-           .compute = compute,
-           .layout = LayoutKind::kAny,
-           .onnx = {{onnx, 7}},
-           .tests = {"bool[2,3] bool[3]"}});
-  };
-  logic("logical_and", "And", logicalAnd);
-  logic("logical_or", "Or", logicalOr);
-  logic("logical_xor", "Xor", logicalXorExpr);
 }
 
 } // namespace bevel::ops

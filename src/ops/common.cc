@@ -3,7 +3,7 @@
 
 #include "arith/dims.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace bevel::ops {
 
@@ -19,9 +19,30 @@ Status requireSameDType(const OpCall& call, size_t first, size_t last) {
   return {};
 }
 
-Status requireFloat(const OpCall& call, size_t input) {
-  if (call.dtype(input).isFloat()) return {};
-  return call.invalid(fmt::format("a float tensor is expected, {} given", call.dtype(input).str()));
+Result<size_t> checkedAxis(const OpCall& call, size_t more) {
+  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + more));
+  return size_t(axis);
+}
+
+size_t axisOf(const OpCall& call, size_t more) {
+  auto axis = checkedAxis(call, more);
+  BEVEL_ASSERT(axis.has_value(), "a call that was inferred before");
+  return *axis;
+}
+
+Result<Type> axisInfer(const OpCall& call, InferContext&) {
+  BEVEL_CHECK(checkedAxis(call));
+  return call.type(0);
+}
+
+Status requireOneOf(const OpCall& call, const char* attr, std::initializer_list<std::string_view> known) {
+  std::string value = call.s(attr);
+  if (std::ranges::count(known, value)) return {};
+  return call.invalid(fmt::format("unknown {} {}", attr, value));
+}
+
+Type tupleOf(Array<Type> fields) {
+  return make<const TupleTypeNode>(std::move(fields));
 }
 
 static Result<Array<Expr>> broadcastAll(const OpCall& call, InferContext& context) {
@@ -101,8 +122,63 @@ Array<Expr> exprs(const Array<Var>& index) {
   return Array<Expr>(index);
 }
 
-NodeRef ints(const Ints& v) {
-  return intList(v);
+ComputeFn elements(std::string name, Expr (*element)(const OpCall&, const TeTensors&, const Array<Var>&)) {
+  return [name, element](const OpCall& call, const TeTensors& in) -> Result<TeTensors> {
+    return TeTensors{
+        te::compute(resultShape(call), name, [&](const Array<Var>& i) { return element(call, in, i); })};
+  };
+}
+
+Array<Expr> without(const Array<Expr>& all, const Ints& axes) {
+  Array<Expr> out;
+  for (size_t d = 0; d < all.size(); ++d)
+    if (!std::ranges::count(axes, int64_t(d))) out.push_back(all[d]);
+  return out;
+}
+
+Array<Expr> inserted(const Array<Expr>& some, const Ints& axes, const Array<Expr>& values) {
+  Array<Expr> out;
+  for (size_t d = 0, a = 0; d < some.size() + axes.size(); ++d)
+    if (a < axes.size() && axes[a] == int64_t(d))
+      out.push_back(values[a++]);
+    else
+      out.push_back(some[d - a]);
+  return out;
+}
+
+Stmt loopNest(const Array<Expr>& shape, FunctionRef<Stmt(const std::vector<Var>&)> body, const char* prefix,
+              std::optional<size_t> own) {
+  std::vector<Var> loops;
+  for (size_t d = 0; d < shape.size(); ++d) loops.push_back(var(fmt::format("{}{}", prefix, d), kInt64));
+  Stmt out = body(loops);
+  for (size_t d = shape.size(); d-- > 0;)
+    if (d != own) out = forLoop(loops[d], shape[d], out);
+  return out;
+}
+
+Expr comesBefore(bool largest, bool nanFirst, const Expr& v, const Expr& i, const Expr& w, const Expr& k) {
+  Expr better = largest ? v > w : v < w, same = eq(v, w);
+  if (v->dtype.isFloat()) {
+    Expr nv = callIntrin(Intrin::kIsNan, v), nw = callIntrin(Intrin::kIsNan, w);
+    better = logicalOr(better, nanFirst ? logicalAnd(nv, logicalNot(nw)) : logicalAnd(nw, logicalNot(nv)));
+    same = logicalOr(same, logicalAnd(nv, nw));
+  }
+  return logicalOr(better, logicalAnd(same, i < k));
+}
+
+Combiner argCombiner(DType t, bool largest, bool last) {
+  Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
+  Expr first = last ? Expr(j) : Expr(i), second = last ? Expr(i) : Expr(j);
+  Expr left = comesBefore(largest, true, x, first, y, second);
+  // The identity's index loses against every other.
+  return make<const CombinerNode>(
+      Array<Var>{i, x}, Array<Var>{j, y}, Array<Expr>{select(left, i, j), select(left, x, y)},
+      Array<Expr>{last ? intImm(-1) : intImm(INT64_MAX), largest ? te::lowest(t) : te::highest(t)});
+}
+
+DType accumulatorOf(DType in, DType out) {
+  bool small = in.isInteger() && in.bits < 32 && !out.isFloat() && out.bits <= 32;
+  return small ? kInt32 : computeType(out);
 }
 
 Ints perDimension(const OpCall& call, const char* name, size_t n, int64_t otherwise) {
@@ -110,10 +186,30 @@ Ints perDimension(const OpCall& call, const char* name, size_t n, int64_t otherw
   return v.empty() ? Ints(n, otherwise) : v.size() == 1 ? Ints(n, v[0]) : v;
 }
 
-Ints paddingOf(const OpCall& call, size_t n) {
+bool Window::isPadded() const {
+  auto any = [](int64_t pad) { return pad != 0; };
+  return std::ranges::any_of(before, any) || std::ranges::any_of(after, any);
+}
+
+Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
+  size_t n = kernel.size();
   Ints pads = perDimension(call, "padding", n, 0);
   if (pads.size() == n) pads.insert(pads.end(), pads.begin(), pads.begin() + ptrdiff_t(n));
-  return pads;
+  Window w{kernel, perDimension(call, "strides", n, 1), perDimension(call, "dilation", n, 1), {}, {}};
+  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
+    return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
+  w.before.assign(pads.begin(), pads.begin() + ptrdiff_t(n));
+  w.after.assign(pads.begin() + ptrdiff_t(n), pads.end());
+  for (const Ints* list : {&w.kernel, &w.strides, &w.dilation, &pads})
+    for (int64_t v : *list) {
+      if (v < 1 && list != &pads) return call.invalid("kernel, strides and dilation must be positive");
+      if (v > int64_t(1) << 31 || v < -(int64_t(1) << 31))
+        return call.invalid("a window attribute is too large");
+    }
+  if (!call.hasAttr("data_layout")) return w;
+  BEVEL_CHECK(requireOneOf(call, "data_layout", {"NCHW", "NHWC"}));
+  if (call.s("data_layout") == "NHWC") w.channel = n + 1, w.spatial = 1;
+  return w;
 }
 
 } // namespace bevel::ops

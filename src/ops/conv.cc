@@ -9,54 +9,15 @@ namespace bevel::ops {
 
 namespace {
 
-// Attributes of a window: per spatial dimension.
-struct Window {
-  Ints kernel, strides, dilation, before, after;
-  size_t rank() const { return kernel.size(); }
-};
-
-Result<Window> windowOf(const OpCall& call, const Ints& kernel) {
-  size_t n = kernel.size();
-  Ints pads = paddingOf(call, n);
-  Window w{kernel, perDimension(call, "strides", n, 1), perDimension(call, "dilation", n, 1), {}, {}};
-  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
-    return call.invalid(fmt::format("strides, dilation and padding must fit {} spatial dimensions", n));
-  auto tooLarge = [](int64_t v) { return v > int64_t(1) << 31 || v < -(int64_t(1) << 31); };
-  for (size_t d = 0; d < n; ++d) {
-    if (kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1)
-      return call.invalid("kernel, strides and dilation must be positive");
-    if (tooLarge(kernel[d]) || tooLarge(w.strides[d]) || tooLarge(w.dilation[d]) || tooLarge(pads[d]) ||
-        tooLarge(pads[n + d]))
-      return call.invalid("a window attribute is too large");
-    w.before.push_back(pads[d]);
-    w.after.push_back(pads[n + d]);
-  }
-  return w;
-}
-
-int64_t spatialRank(const OpCall& call) {
-  return int64_t(call.rank(0)) - 2; // as the operator declares it
-}
-
-// Positions of the axes in the data.
-struct Axes {
-  size_t channel = 1, spatial = 2; // spatial: the first of them
-};
-Axes axesOf(const OpCall& call) {
-  return call.s("data_layout") == "NHWC" ? Axes{size_t(spatialRank(call)) + 1, 1} : Axes{};
-}
 // A weight of one input channel a group, output channels last: [kernel…, O].
 bool outputsLast(const OpCall& call) {
   return call.s("kernel_layout") == "HWO";
 }
 
 Result<Window> convWindow(const OpCall& call) {
-  size_t n = size_t(spatialRank(call));
+  size_t n = call.rank(0) - 2; // as the operator declares it
   bool hwo = outputsLast(call);
-  if (std::string layout = call.s("data_layout"); layout != "NCHW" && layout != "NHWC")
-    return call.invalid("unknown data_layout " + layout);
-  if (std::string layout = call.s("kernel_layout"); call.hasAttr("kernel_layout") && layout != "OIHW" && !hwo)
-    return call.invalid("unknown kernel_layout " + layout);
+  if (call.hasAttr("kernel_layout")) BEVEL_CHECK(requireOneOf(call, "kernel_layout", {"OIHW", "HWO"}));
   if (call.rank(1) != n + (hwo ? 1 : 2)) return call.invalid("the weight's rank does not fit its layout");
   Ints kernel;
   for (size_t d = 0; d < n; ++d) {
@@ -71,22 +32,15 @@ DType resultOf(const OpCall& call) {
   DType t = call.dtypeAttr("out_dtype");
   return t.isVoid() ? call.dtype(0) : t;
 }
-DType accumulatorOf(DType in, DType out) {
-  if (out.isFloat()) return computeType(out);
-  return in.isInteger() && in.bits < 32 ? kInt32 : out;
-}
-
 // Windows that fit: floor((n + pads - span) / stride) + 1.
 Expr outputExtent(Analyzer& an, const Expr& n, const Window& w, size_t d) {
-  int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-  return an.simplify(floordiv(n + (w.before[d] + w.after[d] - span), w.strides[d]) + 1);
+  return an.simplify(floordiv(n + (w.before[d] + w.after[d] - w.span(d)), w.strides[d]) + 1);
 }
 
 Result<Type> convInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
   int64_t groups = call.i("groups");
-  Axes at = axesOf(call);
   auto outputs = asConst(outputsLast(call) ? k.back() : k[0]),
        perGroup = outputsLast(call) ? std::optional<int64_t>(1) : asConst(k[1]);
   if (!outputs || !perGroup) return call.unsupported("a symbolic number of channels");
@@ -94,24 +48,23 @@ Result<Type> convInfer(const OpCall& call, InferContext& context) {
     return call.invalid("the output channels do not divide into the groups");
   int64_t channels = 0;
   if (__builtin_mul_overflow(*perGroup, groups, &channels)) return call.invalid("too many channels");
-  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(channels)), call,
+  BEVEL_CHECK(context.require(eq(x[w.channel], intImm(channels)), call,
                               fmt::format("the input does not have {} channels", channels)));
   if (call.dtypeAttr("out_dtype").isVoid()) BEVEL_CHECK(requireSameDType(call, 0, 2));
   Array<Expr> shape = x;
-  shape.set(at.channel, intImm(*outputs));
+  shape.set(w.channel, intImm(*outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
-    Expr n = outputExtent(context.analyzer, x[at.spatial + d], w, d);
+    Expr n = outputExtent(context.analyzer, x[w.spatial + d], w, d);
     BEVEL_CHECK(context.require(n > intImm(0), call, "the kernel is larger than the padded input"));
-    shape.set(at.spatial + d, n);
+    shape.set(w.spatial + d, n);
   }
   return tensorOf(resultOf(call), shape);
 }
 
 // The input with zeros around its spatial dimensions, or the input itself.
-te::Tensor padded(const te::Tensor& x, const Window& w, size_t first) {
-  bool any = false;
-  for (size_t d = 0; d < w.rank(); ++d) any |= w.before[d] != 0 || w.after[d] != 0;
-  if (!any) return x;
+te::Tensor padded(const te::Tensor& x, const Window& w) {
+  if (!w.isPadded()) return x;
+  size_t first = w.spatial;
   Array<Expr> shape = x.shape();
   for (size_t d = 0; d < w.rank(); ++d)
     shape.set(first + d, x.shape()[first + d] + (w.before[d] + w.after[d]));
@@ -134,11 +87,10 @@ Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
   bool hwo = outputsLast(call);
   int64_t groups = call.i("groups"), perIn = hwo ? 1 : *asConst(in[1].shape()[1]);
   int64_t perOut = *asConst(hwo ? in[1].shape().back() : in[1].shape()[0]) / groups;
-  Axes at = axesOf(call);
-  te::Tensor x = padded(in[0], w, at.spatial);
+  te::Tensor x = padded(in[0], w);
   te::Tensor y = te::compute(resultShape(call), "conv", [&](const Array<Var>& i) {
     Array<IterVar> axes;
-    const Var& oc = i[at.channel];
+    const Var& oc = i[w.channel];
     Expr ic = intImm(0), channel = intImm(0);
     if (perIn > 1) {
       axes.push_back(te::reduceAxis(intImm(perIn), "ic"));
@@ -146,18 +98,19 @@ Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
     }
     if (groups > 1) channel = (perOut == 1 ? Expr(oc) : floordiv(oc, perOut)) * perIn;
     Array<Expr> source = exprs(i), weight = hwo ? Array<Expr>{} : Array<Expr>{oc, ic};
-    source.set(at.channel, channel + ic);
+    source.set(w.channel, channel + ic);
     for (size_t d = 0; d < w.rank(); ++d) {
       axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-      source.set(at.spatial + d,
-                 Expr(i[at.spatial + d]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
+      source.set(w.spatial + d,
+                 Expr(i[w.spatial + d]) * w.strides[d] + Expr(axes.back()->var) * w.dilation[d]);
       weight.push_back(axes.back()->var);
     }
     if (hwo) weight.push_back(oc);
     return te::sum(castTo(acc, x(source)) * castTo(acc, in[1](weight)), axes);
   });
-  if (acc == out) return TeTensors{y};
-  return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, out)};
+  return TeTensors{acc == out ? y
+                              : mapTensor(
+                                    y, "conv_cast", [](Expr e) { return e; }, out)};
 }
 
 // ---- transposed
@@ -166,25 +119,23 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Window w, convWindow(call));
   BEVEL_CHECK(requireSameDType(call, 0, 2));
   const Array<Expr>&x = call.shape(0), &k = call.shape(1);
-  Axes at = axesOf(call);
   int64_t groups = call.i("groups");
   auto inputs = asConst(k[0]), perOut = asConst(k[1]);
   if (!inputs || !perOut) return call.unsupported("a symbolic number of channels");
   int64_t outputs = 0;
   if (groups < 1 || *inputs % groups != 0 || __builtin_mul_overflow(*perOut, groups, &outputs))
     return call.invalid("the channels do not divide into the groups");
-  BEVEL_CHECK(context.require(eq(x[at.channel], intImm(*inputs)), call,
+  BEVEL_CHECK(context.require(eq(x[w.channel], intImm(*inputs)), call,
                               fmt::format("the input does not have {} channels", *inputs)));
   Ints extra = perDimension(call, "output_padding", w.rank(), 0);
   if (extra.size() != w.rank()) return call.invalid("output_padding does not fit the spatial dimensions");
   Array<Expr> shape = x;
-  shape.set(at.channel, intImm(outputs));
+  shape.set(w.channel, intImm(outputs));
   for (size_t d = 0; d < w.rank(); ++d) {
-    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-    Expr n = context.analyzer.simplify((x[at.spatial + d] - 1) * w.strides[d] +
-                                       (extra[d] + span - w.before[d] - w.after[d]));
+    Expr n = context.analyzer.simplify((x[w.spatial + d] - 1) * w.strides[d] +
+                                       (extra[d] + w.span(d) - w.before[d] - w.after[d]));
     BEVEL_CHECK(context.require(n >= intImm(0), call, "an output dimension is negative"));
-    shape.set(at.spatial + d, n);
+    shape.set(w.spatial + d, n);
   }
   return tensorOf(call.dtype(0), shape);
 }
@@ -192,35 +143,35 @@ Result<Type> transposeInfer(const OpCall& call, InferContext& context) {
 Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(Window w, convWindow(call));
   const te::Tensor& x = in[0];
-  Axes at = axesOf(call);
   DType acc = accumulatorOf(x.dtype(), x.dtype());
   int64_t groups = call.i("groups"), perIn = *asConst(in[1].shape()[0]) / groups,
           perOut = *asConst(in[1].shape()[1]);
   te::Tensor y = te::compute(resultShape(call), "conv_transpose", [&](const Array<Var>& i) {
     Array<IterVar> axes = {te::reduceAxis(intImm(perIn), "ic")};
-    Expr ic = Expr(axes[0]->var), oc = i[at.channel];
+    Expr ic = Expr(axes[0]->var), oc = i[w.channel];
     if (groups > 1) {
-      ic = floordiv(i[at.channel], perOut) * perIn + ic;
-      oc = floormod(i[at.channel], perOut);
+      ic = floordiv(i[w.channel], perOut) * perIn + ic;
+      oc = floormod(i[w.channel], perOut);
     }
     Array<Expr> source = exprs(i), weight = {ic, oc};
-    source.set(at.channel, ic);
+    source.set(w.channel, ic);
     Expr valid = boolImm(true);
     for (size_t d = 0; d < w.rank(); ++d) {
       axes.push_back(te::reduceAxis(intImm(w.kernel[d]), fmt::format("k{}", d)));
-      Expr t = Expr(i[at.spatial + d]) + intImm(w.before[d]) - Expr(axes.back()->var) * w.dilation[d];
+      Expr t = Expr(i[w.spatial + d]) + intImm(w.before[d]) - Expr(axes.back()->var) * w.dilation[d];
       Expr p = w.strides[d] == 1 ? t : floordiv(t, w.strides[d]);
-      valid = logicalAnd(valid, logicalAnd(p >= intImm(0), p < x.shape()[at.spatial + d]));
+      valid = logicalAnd(valid, logicalAnd(p >= intImm(0), p < x.shape()[w.spatial + d]));
       if (w.strides[d] != 1) valid = logicalAnd(valid, eq(floormod(t, w.strides[d]), intImm(0)));
-      source.set(at.spatial + d, p);
+      source.set(w.spatial + d, p);
       weight.push_back(axes.back()->var);
     }
     // A tap that does not exist is no product with zero: the weight may be infinite.
     Expr term = castTo(acc, x(source)) * castTo(acc, in[1](weight));
     return te::sum(ifThenElse(valid, term, constant(acc, 0)), axes);
   });
-  if (acc == x.dtype()) return TeTensors{y};
-  return TeTensors{mapTensor(y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
+  return TeTensors{acc == x.dtype() ? y
+                                    : mapTensor(
+                                          y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
 }
 
 } // namespace

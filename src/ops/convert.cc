@@ -10,7 +10,7 @@ namespace {
 Result<Type> astypeInfer(const OpCall& call, InferContext&) {
   DType t = call.dtypeAttr("dtype");
   if (t.isVoid()) return call.invalid("the dtype is missing");
-  if (t.isString() || call.dtype(0).isString()) return call.unsupported("strings cannot be converted");
+  if (t.isString()) return call.unsupported("strings cannot be converted");
   return tensorOf(t, call.shape(0));
 }
 
@@ -31,17 +31,14 @@ Expr unsaturated(DType t, const Expr& x) {
   return select(beyond, special, castTo(t, x));
 }
 
-Result<TeTensors> astypeCompute(const OpCall& call, const TeTensors& in) {
+Expr astypeElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
   DType t = call.dtypeAttr("dtype");
-  bool saturate = call.i("saturate") != 0;
-  return TeTensors{te::compute(in[0].shape(), "astype", [&](const Array<Var>& i) {
-    Expr x = in[0](exprs(i));
-    if (t.code == TypeCode::kFloat4E2M1FN && x->dtype.isFloat()) // has no NaN: gives -0
-      return select(callIntrin(Intrin::kIsNan, widen(x)), constantFloat(t, -0.0), castTo(t, widen(x)));
-    if (smallFloat(t) && !saturate && x->dtype.isFloat()) return unsaturated(t, widen(x));
-    if (t.isInteger() && t.bits < 8 && x->dtype.isFloat()) return castTo(t, castTo(kInt32, x)); // wraps
-    return castTo(t, smallFloat(t) && !x->dtype.isFloat() ? castTo(kFloat32, x) : x);
-  })};
+  Expr x = in[0](exprs(i));
+  if (t.code == TypeCode::kFloat4E2M1FN && x->dtype.isFloat()) // has no NaN: gives -0
+    return select(callIntrin(Intrin::kIsNan, widen(x)), constantFloat(t, -0.0), castTo(t, widen(x)));
+  if (smallFloat(t) && call.i("saturate") == 0 && x->dtype.isFloat()) return unsaturated(t, widen(x));
+  if (t.isInteger() && t.bits < 8 && x->dtype.isFloat()) return castTo(t, castTo(kInt32, x)); // wraps
+  return castTo(t, smallFloat(t) && !x->dtype.isFloat() ? castTo(kFloat32, x) : x);
 }
 
 // ---- clip
@@ -54,31 +51,17 @@ Result<Type> clipInfer(const OpCall& call, InferContext& context) {
   return call.type(0);
 }
 
-Expr scalarOf(const te::Tensor& t) {
-  return t(t.rank() == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)});
-}
-
-Result<TeTensors> clipCompute(const OpCall& call, const TeTensors& in) {
-  return TeTensors{te::compute(in[0].shape(), "clip", [&](const Array<Var>& i) {
-    Expr x = widen(in[0](exprs(i)));
-    if (call.has(1)) {
-      Expr low = widen(scalarOf(in[1]));
-      x = select(x < low, low, x);
-    }
-    if (call.has(2)) {
-      Expr high = widen(scalarOf(in[2]));
-      x = select(x > high, high, x);
-    }
-    return castTo(in[0].dtype(), x);
-  })};
+Expr clipElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  Expr x = widen(in[0](exprs(i)));
+  auto bound = [&](size_t k) { return widen(in[k](dims(Ints(in[k].rank(), 0)))); };
+  if (call.has(1)) x = select(x < bound(1), bound(1), x);
+  if (call.has(2)) x = select(x > bound(2), bound(2), x);
+  return castTo(in[0].dtype(), x);
 }
 
 // ---- power
 
 Result<Type> powerInfer(const OpCall& call, InferContext& context) {
-  for (size_t i = 0; i < 2; ++i)
-    if (!call.dtype(i).isFloat() && !call.dtype(i).isInteger())
-      return call.unsupported("is not defined on " + call.dtype(i).str());
   BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(0), call.shape(1)));
   return tensorOf(call.dtype(0), shape);
 }
@@ -134,7 +117,7 @@ void register_convert(OpRegistry& r) {
        .inputs = {"x"},
        .attrs = {required(dtypeAttr("dtype")), intAttr("saturate", 1)},
        .infer = astypeInfer,
-       .compute = astypeCompute,
+       .compute = elements("astype", astypeElement),
        .layout = LayoutKind::kAny,
        .tests = {"float32[7] dtype=int32", "int64[5]:int9 dtype=float32", "float32[9]:special dtype=bool",
                  "int32[5]:int9 dtype=uint8", "float32[9] dtype=float16", "float32[9] dtype=bfloat16",
@@ -147,7 +130,7 @@ void register_convert(OpRegistry& r) {
                     OpInput("min", InputKind::kOptional).of(Elements::kNumbers).rank(0, 1),
                     OpInput("max", InputKind::kOptional).of(Elements::kNumbers).rank(0, 1)},
          .infer = clipInfer,
-         .compute = clipCompute,
+         .compute = elements("clip", clipElement),
          .layout = LayoutKind::kAny,
          .tests = {"float32[9]:special float32[]:unit float32[]:pos", "float32[9] _ float32[]",
                    "int32[5]:int9 int32[]:int9"}});

@@ -11,11 +11,6 @@ namespace bevel::ops {
 
 namespace {
 
-Status requireIndex(const OpCall& call, size_t input) {
-  if (call.dtype(input).isInt() || call.dtype(input).isUInt()) return {};
-  return call.invalid("the indices must be integers");
-}
-
 // Indices [first, first + step, …] of an input lie in [-n, n) where they are constants.
 Status requireInside(const OpCall& call, InferContext& context, size_t input, const Expr& n,
                      int64_t first = 0, int64_t step = 1) {
@@ -51,56 +46,49 @@ Expr position(const Expr& raw, const Expr& n) {
 // ---- take
 
 Result<Type> takeInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireIndex(call, 1));
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
+  Array<Expr> shape = call.shape(0).slice(0, axis);
   shape.append(call.shape(1));
-  shape.append(call.shape(0).slice(size_t(axis) + 1, call.rank(0)));
-  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
-  BEVEL_CHECK(requireElements(call, context, call.shape(0)[size_t(axis)], shape));
+  shape.append(call.shape(0).slice(axis + 1, call.rank(0)));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[axis]));
+  BEVEL_CHECK(requireElements(call, context, call.shape(0)[axis], shape));
   return tensorOf(call.dtype(0), shape);
 }
 
-Result<TeTensors> takeCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  size_t a = size_t(axis), k = call.rank(1);
-  return TeTensors{te::compute(resultShape(call), "take", [&](const Array<Var>& i) {
-    Array<Expr> all = exprs(i), index = all.slice(0, a);
-    index.push_back(position(in[1](all.slice(a, a + k)), in[0].shape()[a]));
-    index.append(all.slice(a + k, all.size()));
-    return in[0](index);
-  })};
+Expr takeElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  size_t a = axisOf(call), k = call.rank(1);
+  Array<Expr> all = exprs(i), index = all.slice(0, a);
+  index.push_back(position(in[1](all.slice(a, a + k)), in[0].shape()[a]));
+  index.append(all.slice(a + k, all.size()));
+  return in[0](index);
 }
 
 // ---- gather_elements
 
 // Off the axis, indices lie over the first elements of x.
-Status requireWithin(const OpCall& call, InferContext& context, int64_t axis) {
+Status requireWithin(const OpCall& call, InferContext& context, size_t axis) {
   for (size_t d = 0; d < call.rank(1); ++d)
-    if (d != size_t(axis))
+    if (d != axis)
       BEVEL_CHECK(context.require(call.shape(1)[d] <= call.shape(0)[d], call,
                                   fmt::format("the indices are longer than the data in dimension {}", d)));
   return {};
 }
 
 Result<Type> gatherElementsInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireIndex(call, 1));
   if (call.rank(0) != call.rank(1) || call.rank(0) == 0)
     return call.invalid("data and indices must have one rank, at least 1");
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   BEVEL_CHECK(requireWithin(call, context, axis));
-  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
-  BEVEL_CHECK(requireElements(call, context, call.shape(0)[size_t(axis)], call.shape(1)));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[axis]));
+  BEVEL_CHECK(requireElements(call, context, call.shape(0)[axis], call.shape(1)));
   return tensorOf(call.dtype(0), call.shape(1));
 }
 
-Result<TeTensors> gatherElementsCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  return TeTensors{te::compute(in[1].shape(), "gather_elements", [&](const Array<Var>& i) {
-    Array<Expr> index = exprs(i);
-    index.set(size_t(axis), position(in[1](exprs(i)), in[0].shape()[size_t(axis)]));
-    return in[0](index);
-  })};
+Expr gatherElementsElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  size_t axis = axisOf(call);
+  Array<Expr> index = exprs(i);
+  index.set(axis, position(in[1](exprs(i)), in[0].shape()[axis]));
+  return in[0](index);
 }
 
 // ---- gather_nd
@@ -115,7 +103,6 @@ Result<int64_t> tupleLength(const OpCall& call, size_t batch) {
 }
 
 Result<Type> gatherNdInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireIndex(call, 1));
   size_t batch = size_t(std::max<int64_t>(call.i("batch_dims"), 0));
   if (call.i("batch_dims") < 0 || batch >= std::max<size_t>(call.rank(1), 1) || batch > call.rank(0))
     return call.invalid("batch_dims is out of range");
@@ -131,27 +118,22 @@ Result<Type> gatherNdInfer(const OpCall& call, InferContext& context) {
   return tensorOf(call.dtype(0), shape);
 }
 
-Result<TeTensors> gatherNdCompute(const OpCall& call, const TeTensors& in) {
+Expr gatherNdElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
   size_t batch = size_t(call.i("batch_dims")), k = call.rank(1) - 1;
-  BEVEL_TRY(int64_t n, tupleLength(call, batch));
-  return TeTensors{te::compute(resultShape(call), "gather_nd", [&](const Array<Var>& i) {
-    Array<Expr> all = exprs(i), index = all.slice(0, batch);
-    for (int64_t t = 0; t < n; ++t) {
-      Array<Expr> at = all.slice(0, k);
-      at.push_back(intImm(t));
-      index.push_back(position(in[1](at), in[0].shape()[batch + size_t(t)]));
-    }
-    index.append(all.slice(k, all.size()));
-    return in[0](index);
-  })};
+  Array<Expr> all = exprs(i), index = all.slice(0, batch);
+  for (int64_t t = 0; t < *tupleLength(call, batch); ++t) {
+    Array<Expr> at = all.slice(0, k);
+    at.push_back(intImm(t));
+    index.push_back(position(in[1](at), in[0].shape()[batch + size_t(t)]));
+  }
+  index.append(all.slice(k, all.size()));
+  return in[0](index);
 }
 
 // ---- scatter
 
 Status checkReduction(const OpCall& call) {
-  std::string r = call.s("reduction");
-  if (r == "none" || r == "add" || r == "mul" || r == "max" || r == "min") return {};
-  return call.invalid("unknown reduction " + r);
+  return requireOneOf(call, "reduction", {"none", "add", "mul", "max", "min"});
 }
 
 Expr combined(const std::string& r, const Expr& old, const Expr& update) {
@@ -167,7 +149,6 @@ Expr combined(const std::string& r, const Expr& old, const Expr& update) {
 }
 
 Result<Type> scatterElementsInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireIndex(call, 1));
   BEVEL_CHECK(checkReduction(call));
   if (call.rank(0) != call.rank(1) || call.rank(1) != call.rank(2) || call.rank(0) == 0)
     return call.invalid("ranks differ");
@@ -175,9 +156,9 @@ Result<Type> scatterElementsInfer(const OpCall& call, InferContext& context) {
   for (size_t d = 0; d < call.rank(1); ++d)
     BEVEL_CHECK(context.require(eq(call.shape(1)[d], call.shape(2)[d]), call,
                                 "indices and updates have different shapes"));
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   BEVEL_CHECK(requireWithin(call, context, axis));
-  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[size_t(axis)]));
+  BEVEL_CHECK(requireInside(call, context, 1, call.shape(0)[axis]));
   return call.type(0);
 }
 
@@ -186,19 +167,12 @@ Result<TeTensors> scatterProgram(const te::Tensor& data, const te::Tensor& indic
                                  const std::string& name, FunctionRef<Array<Expr>(const Array<Expr>&)> target,
                                  const std::string& reduction) {
   Buffer out = buffer(name, data.dtype(), data.shape());
-  auto nest = [](const Array<Expr>& shape, const char* prefix, FunctionRef<Stmt(const Array<Expr>&)> body) {
-    std::vector<Var> vars;
-    Array<Expr> index;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      vars.push_back(var(fmt::format("{}{}", prefix, d), kInt64));
-      index.push_back(vars.back());
-    }
-    Stmt s = body(index);
-    for (size_t d = shape.size(); d-- > 0;) s = forLoop(vars[d], shape[d], s);
-    return s;
-  };
-  Stmt copy = nest(data.shape(), "i", [&](const Array<Expr>& i) { return store(out, data(i), i); });
-  Stmt update = nest(updates.shape(), "u", [&](const Array<Expr>& u) {
+  Stmt copy = loopNest(data.shape(), [&](const std::vector<Var>& loops) {
+    Array<Expr> i(loops.begin(), loops.end());
+    return store(out, data(i), i);
+  });
+  auto updateAt = [&](const std::vector<Var>& loops) {
+    Array<Expr> u(loops.begin(), loops.end());
     Array<Expr> at = target(u);
     Expr inside = boolImm(true);
     for (size_t d = 0; d < at.size(); ++d)
@@ -206,8 +180,9 @@ Result<TeTensors> scatterProgram(const te::Tensor& data, const te::Tensor& indic
         inside = logicalAnd(inside, logicalAnd(at[d] >= intImm(0), at[d] < data.shape()[d]));
     Stmt put = store(out, combined(reduction, load(out, at), updates(u)), at);
     return Stmt(make<const IfNode>(inside, put));
-  });
-  return te::externOp({out}, {data, indices, updates}, name, seq({copy, update}));
+  };
+  return te::externOp({out}, {data, indices, updates}, name,
+                      seq({copy, loopNest(updates.shape(), updateAt, "u")}));
 }
 
 Expr fromEnd(const Expr& raw, const Expr& n) {
@@ -216,17 +191,16 @@ Expr fromEnd(const Expr& raw, const Expr& n) {
 }
 
 Result<TeTensors> scatterElementsCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t axis = axisOf(call);
   auto target = [&](const Array<Expr>& u) {
     Array<Expr> at = u;
-    at.set(size_t(axis), fromEnd(in[1](u), in[0].shape()[size_t(axis)]));
+    at.set(axis, fromEnd(in[1](u), in[0].shape()[axis]));
     return at;
   };
   return scatterProgram(in[0], in[1], in[2], "scatter_elements", target, call.s("reduction"));
 }
 
 Result<Type> scatterNdInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireIndex(call, 1));
   BEVEL_CHECK(checkReduction(call));
   if (call.dtype(0) != call.dtype(2)) return call.invalid("data and updates have different dtypes");
   BEVEL_TRY(int64_t n, tupleLength(call, 0));
@@ -261,24 +235,16 @@ Result<TeTensors> scatterNdCompute(const OpCall& call, const TeTensors& in) {
 // ---- one_hot
 
 Result<Type> oneHotInfer(const OpCall& call, InferContext& context) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));
+  BEVEL_TRY(size_t axis, checkedAxis(call, 1));
   if (call.values(2).size() != 1) return call.invalid("one depth is expected");
   BEVEL_CHECK(context.require(eq(call.shape(1)[0], intImm(2)), call, "two values [off, on] are expected"));
-  Array<Expr> shape = call.shape(0).slice(0, size_t(axis));
-  shape.push_back(call.values(2)[0]);
-  shape.append(call.shape(0).slice(size_t(axis), call.rank(0)));
-  return tensorOf(call.dtype(1), shape);
+  return tensorOf(call.dtype(1), inserted(call.shape(0), {int64_t(axis)}, call.values(2)));
 }
 
-Result<TeTensors> oneHotCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0) + 1));
-  size_t a = size_t(axis);
-  return TeTensors{te::compute(resultShape(call), "one_hot", [&](const Array<Var>& i) {
-    Array<Expr> all = exprs(i), index = all.slice(0, a);
-    index.append(all.slice(a + 1, all.size()));
-    Expr hot = fromEnd(in[0](index), call.values(2)[0]);
-    return select(eq(hot, i[a]), in[1]({intImm(1)}), in[1]({intImm(0)}));
-  })};
+Expr oneHotElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  size_t axis = axisOf(call, 1);
+  Expr hot = fromEnd(in[0](without(exprs(i), {int64_t(axis)})), call.values(2)[0]);
+  return select(eq(hot, i[axis]), in[1]({intImm(1)}), in[1]({intImm(0)}));
 }
 
 } // namespace
@@ -289,7 +255,7 @@ void register_index(OpRegistry& r) {
          .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("axis", 0)},
          .infer = takeInfer,
-         .compute = takeCompute,
+         .compute = elements("take", takeElement),
          .onnx = {{"Gather"}},
          .tests = {"float32[5,3] int64[2,2]:idx5", "float32[2,5,3] int32[]:idx5 axis=1",
                    "float32[5] int64[0]:idx5"}});
@@ -298,7 +264,7 @@ void register_index(OpRegistry& r) {
          .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("axis", 0)},
          .infer = gatherElementsInfer,
-         .compute = gatherElementsCompute,
+         .compute = elements("gather_elements", gatherElementsElement),
          .onnx = {{"GatherElements", 11}},
          .tests = {"float32[3,5] int64[3,4]:idx5 axis=1"}});
   r.add({.name = "gather_nd",
@@ -306,7 +272,7 @@ void register_index(OpRegistry& r) {
          .inputs = {OpInput("x").of(Elements::kAll), OpInput("indices").of(Elements::kInts)},
          .attrs = {intAttr("batch_dims", 0)},
          .infer = gatherNdInfer,
-         .compute = gatherNdCompute,
+         .compute = elements("gather_nd", gatherNdElement),
          .onnx = {{"GatherND", 11}},
          .tests = {"float32[5,5,2] int64[3,2]:idx5", "float32[2,5,3] int64[2,4,1]:idx5 batch_dims=1"}});
   r.add({.name = "scatter_elements",
@@ -336,7 +302,7 @@ void register_index(OpRegistry& r) {
                     {"depth", InputKind::kShape}},
          .attrs = {intAttr("axis", -1)},
          .infer = oneHotInfer,
-         .compute = oneHotCompute,
+         .compute = elements("one_hot", oneHotElement),
          .tests = {"int64[4]:idx5 float32[2] shape(5)", "int32[2,3]:idx5 int32[2]:int9 shape(4) axis=0"}});
 }
 

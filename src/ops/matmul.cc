@@ -20,7 +20,6 @@ Array<Expr> batchDims(const Array<Expr>& shape) {
 
 Result<Product> productOf(const OpCall& call, InferContext& context) {
   const Array<Expr>&a = call.shape(0), &b = call.shape(1);
-  if (a.empty() || b.empty()) return call.invalid("a scalar has no matrix product");
   Product p;
   p.vectorA = a.size() == 1;
   p.vectorB = b.size() == 1;
@@ -35,10 +34,6 @@ Result<Product> productOf(const OpCall& call, InferContext& context) {
   if (!p.vectorA) p.result.push_back(a[a.size() - 2]);
   if (!p.vectorB) p.result.push_back(b.back());
   return p;
-}
-
-DType accumulatorOf(DType t) {
-  return t.isFloat() && t.bits < 32 ? kFloat32 : t.isInteger() && t.bits < 32 ? kInt32 : t;
 }
 
 Result<Type> matmulInfer(const OpCall& call, InferContext& context) {
@@ -70,9 +65,7 @@ Result<TeTensors> matmulCompute(const OpCall& call, const TeTensors& in) {
   Analyzer analyzer;
   InferContext context(analyzer);
   BEVEL_TRY(Product p, productOf(call, context));
-  DType out = resultDType(call);
-  DType acc = accumulatorOf(out.isFloat() || !call.dtype(0).isInteger() ? out : kInt32);
-  if (out.bits == 64) acc = out;
+  DType out = resultDType(call), acc = accumulatorOf(call.dtype(0), out);
   te::Tensor sum = te::compute(p.result, "matmul", [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(p.k, "k");
     size_t b = p.batch.size();
@@ -83,7 +76,8 @@ Result<TeTensors> matmulCompute(const OpCall& call, const TeTensors& in) {
     return te::sum(x * y, {k});
   });
   if (acc == out) return TeTensors{sum};
-  return TeTensors{mapTensor(sum, "matmul_cast", [](Expr x) { return x; }, out)};
+  return TeTensors{mapTensor(
+      sum, "matmul_cast", [](Expr x) { return x; }, out)};
 }
 
 } // namespace

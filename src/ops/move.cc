@@ -14,39 +14,39 @@ namespace {
 
 Result<Type> concatInfer(const OpCall& call, InferContext& context) {
   BEVEL_CHECK(requireSameDType(call, 0, call.size()));
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   Array<Expr> shape = call.shape(0);
-  Expr total = shape[size_t(axis)];
+  Expr total = shape[axis];
   for (size_t i = 1; i < call.size(); ++i) {
     if (call.rank(i) != shape.size()) return call.invalid("inputs have different ranks");
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (d == size_t(axis)) continue;
+      if (d == axis) continue;
       const Expr& e = call.shape(i)[d];
       if (provedEqual(context.analyzer, shape[d], e)) continue;
       BEVEL_CHECK(
           context.require(eq(shape[d], e), call, "inputs differ in a dimension that is not concatenated"));
       if (asConst(e)) shape.set(d, e);
     }
-    total = total + call.shape(i)[size_t(axis)];
+    total = total + call.shape(i)[axis];
   }
-  shape.set(size_t(axis), asConst(total) ? total : context.analyzer.simplify(total));
+  shape.set(axis, asConst(total) ? total : context.analyzer.simplify(total));
   return tensorOf(call.dtype(0), shape);
 }
 
 Result<TeTensors> concatCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t axis = axisOf(call);
   Analyzer an;
   std::vector<Expr> starts = {intImm(0)};
-  for (const te::Tensor& t : in) starts.push_back(an.simplify(starts.back() + t.shape()[size_t(axis)]));
+  for (const te::Tensor& t : in) starts.push_back(an.simplify(starts.back() + t.shape()[axis]));
   return TeTensors{te::compute(resultShape(call), "concat", [&](const Array<Var>& i) {
     // Halves of halves, so that an element finds its input by few comparisons.
     std::function<Expr(size_t, size_t)> among = [&](size_t first, size_t end) -> Expr {
       if (end - first > 1) {
         size_t middle = first + (end - first) / 2;
-        return ifThenElse(i[size_t(axis)] < starts[middle], among(first, middle), among(middle, end));
+        return ifThenElse(i[axis] < starts[middle], among(first, middle), among(middle, end));
       }
       Array<Expr> index = exprs(i);
-      index.set(size_t(axis), Expr(i[size_t(axis)]) - starts[first]);
+      index.set(axis, Expr(i[axis]) - starts[first]);
       return in[first](index);
     };
     return among(0, in.size());
@@ -165,8 +165,8 @@ Result<TeTensors> sliceCompute(const OpCall& call, const TeTensors& in) {
 
 // Where the parts begin and end.
 Result<std::vector<std::pair<Expr, Expr>>> partsOf(const OpCall& call, Analyzer& an) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  Expr size = call.shape(0)[size_t(axis)], begin = intImm(0);
+  BEVEL_TRY(size_t axis, checkedAxis(call));
+  Expr size = call.shape(0)[axis], begin = intImm(0);
   std::vector<std::pair<Expr, Expr>> parts;
   auto endAt = [&](const Expr& wanted) {
     Expr end = an.simplify(max(min(wanted, size), begin));
@@ -186,25 +186,23 @@ Result<std::vector<std::pair<Expr, Expr>>> partsOf(const OpCall& call, Analyzer&
 }
 
 Result<Type> splitInfer(const OpCall& call, InferContext& context) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   BEVEL_TRY(auto parts, partsOf(call, context.analyzer));
   Array<Type> types;
   for (const auto& [begin, end] : parts) {
     Array<Expr> shape = call.shape(0);
-    shape.set(size_t(axis), context.analyzer.simplify(end - begin));
+    shape.set(axisOf(call), context.analyzer.simplify(end - begin));
     types.push_back(tensorOf(call.dtype(0), shape));
   }
-  return Type(make<const TupleTypeNode>(types));
+  return tupleOf(types);
 }
 
 Result<GraphExpr> splitDecompose(const OpCall& call, BlockBuilder& builder) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   BEVEL_TRY(auto parts, partsOf(call, builder.analyzer()));
   Array<GraphExpr> items;
   for (const auto& [begin, end] : parts) {
     auto bound = [](const Expr& e) { return make<const ShapeExprNode>(Array<Expr>{e}); };
     BEVEL_TRY(GraphExpr part, builder.emit(opCall("strided_slice", {call.args[0], bound(begin), bound(end)},
-                                                  dict({{"axes", ints({axis})}}))));
+                                                  dict({{"axes", intList({int64_t(axisOf(call))})}}))));
     items.push_back(std::move(part));
   }
   return GraphExpr(make<const TupleNode>(items));
@@ -222,26 +220,18 @@ Result<Type> tileInfer(const OpCall& call, InferContext& context) {
   }
   return tensorOf(call.dtype(0), shape);
 }
-Result<TeTensors> tileCompute(const OpCall& call, const TeTensors& in) {
-  return TeTensors{te::compute(resultShape(call), "tile", [&](const Array<Var>& i) {
-    Array<Expr> index;
-    for (size_t d = 0; d < i.size(); ++d)
-      index.push_back(isConst(call.values(1)[d], 1) ? Expr(i[d]) : floormod(i[d], in[0].shape()[d]));
-    return in[0](index);
-  })};
+Expr tileElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  Array<Expr> index;
+  for (size_t d = 0; d < i.size(); ++d)
+    index.push_back(isConst(call.values(1)[d], 1) ? Expr(i[d]) : floormod(i[d], in[0].shape()[d]));
+  return in[0](index);
 }
 
-Result<Type> flipInfer(const OpCall& call, InferContext&) {
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
-  return call.type(0);
-}
-Result<TeTensors> flipCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  return TeTensors{te::compute(in[0].shape(), "flip", [&](const Array<Var>& i) {
-    Array<Expr> index = exprs(i);
-    index.set(size_t(axis), in[0].shape()[size_t(axis)] - 1 - Expr(i[size_t(axis)]));
-    return in[0](index);
-  })};
+Expr flipElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  size_t axis = axisOf(call);
+  Array<Expr> index = exprs(i);
+  index.set(axis, in[0].shape()[axis] - 1 - Expr(i[axis]));
+  return in[0](index);
 }
 
 // ---- pad
@@ -252,8 +242,7 @@ Result<Type> padInfer(const OpCall& call, InferContext& context) {
   if (pads.size() != 2 * rank)
     return call.invalid(fmt::format("{} pads given for rank {}", pads.size(), rank));
   std::string mode = call.s("mode");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
-    return call.invalid("unknown mode " + mode);
+  BEVEL_CHECK(requireOneOf(call, "mode", {"constant", "reflect", "edge", "wrap"}));
   if (call.has(2) && call.dtype(2) != call.dtype(0)) return call.invalid("the value has another dtype");
   Array<Expr> shape;
   for (size_t d = 0; d < rank; ++d) {
@@ -280,89 +269,74 @@ Expr sourceIndex(const std::string& mode, const Expr& i, const Expr& n) {
   return select(m < n, m, period - m);
 }
 
-Result<TeTensors> padCompute(const OpCall& call, const TeTensors& in) {
+Expr padElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
   std::string mode = call.s("mode");
   const Array<Expr>& pads = call.values(1);
   const te::Tensor& x = in[0];
-  return TeTensors{te::compute(resultShape(call), "pad", [&](const Array<Var>& i) {
-    Array<Expr> index;
-    Expr inside = boolImm(true);
-    for (size_t d = 0; d < x.rank(); ++d) {
-      const Expr &before = pads[d], &after = pads[x.rank() + d], &n = x.shape()[d];
-      if (isConst(before, 0) && isConst(after, 0)) {
-        index.push_back(i[d]);
-        continue;
-      }
-      Expr k = Expr(i[d]) - before;
-      if (mode == "constant") {
-        inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < n));
-        index.push_back(k);
-      } else
-        index.push_back(sourceIndex(mode, k, n));
+  Array<Expr> index;
+  Expr inside = boolImm(true);
+  for (size_t d = 0; d < x.rank(); ++d) {
+    const Expr &before = pads[d], &after = pads[x.rank() + d], &n = x.shape()[d];
+    if (isConst(before, 0) && isConst(after, 0)) {
+      index.push_back(i[d]);
+      continue;
     }
-    if (isConst(inside, 1)) return x(index);
-    Expr fill = call.has(2) ? in[2](call.rank(2) == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)})
-                            : constant(x.dtype(), 0);
-    return ifThenElse(inside, x(index), fill);
-  })};
+    Expr k = Expr(i[d]) - before;
+    if (mode == "constant") {
+      inside = logicalAnd(inside, logicalAnd(k >= intImm(0), k < n));
+      index.push_back(k);
+    } else
+      index.push_back(sourceIndex(mode, k, n));
+  }
+  if (isConst(inside, 1)) return x(index);
+  Expr fill = call.has(2) ? in[2](call.rank(2) == 0 ? Array<Expr>{} : Array<Expr>{intImm(0)})
+                          : constant(x.dtype(), 0);
+  return ifThenElse(inside, x(index), fill);
 }
 
 // ---- where
 
 Result<Type> whereInfer(const OpCall& call, InferContext& context) {
-  if (!call.dtype(0).isBool()) return call.invalid("the condition must be bool");
   BEVEL_CHECK(requireSameDType(call, 1, 3));
   BEVEL_TRY(Array<Expr> shape, broadcastShapes(call, context, call.shape(1), call.shape(2)));
   BEVEL_TRY(shape, broadcastShapes(call, context, call.shape(0), shape));
   return tensorOf(call.dtype(1), shape);
 }
-Result<TeTensors> whereCompute(const OpCall& call, const TeTensors& in) {
+Expr whereElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
   Array<Expr> shape = resultShape(call);
-  return TeTensors{te::compute(shape, "where", [&](const Array<Var>& i) {
-    return select(readBroadcast(in[0], shape, i), readBroadcast(in[1], shape, i),
-                  readBroadcast(in[2], shape, i));
-  })};
+  auto element = [&](size_t k) { return readBroadcast(in[k], shape, i); };
+  return select(element(0), element(1), element(2));
 }
 
 // ---- trilu, arange, eye
 
 Result<Type> triluInfer(const OpCall& call, InferContext&) {
-  if (call.rank(0) < 2) return call.invalid("at least two dimensions are needed");
   if (call.values(1).size() != 1) return call.invalid("one diagonal is needed");
   return call.type(0);
 }
-Result<TeTensors> triluCompute(const OpCall& call, const TeTensors& in) {
-  size_t rank = call.rank(0);
-  Expr k = call.values(1)[0];
-  bool upper = call.i("upper") != 0;
-  return TeTensors{te::compute(in[0].shape(), upper ? "triu" : "tril", [&](const Array<Var>& i) {
-    Expr distance = Expr(i[rank - 1]) - Expr(i[rank - 2]);
-    return select(upper ? distance >= k : distance <= k, in[0](exprs(i)), constant(in[0].dtype(), 0));
-  })};
+Expr triluElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  size_t rank = i.size();
+  Expr k = call.values(1)[0], distance = Expr(i[rank - 1]) - Expr(i[rank - 2]);
+  return select(call.i("upper") ? distance >= k : distance <= k, in[0](exprs(i)), constant(in[0].dtype(), 0));
 }
 
 Result<Type> arangeInfer(const OpCall& call, InferContext&) {
   BEVEL_CHECK(requireSameDType(call, 0, 2));
-  if (call.rank(0) != 0 || call.rank(1) != 0 || call.values(2).size() != 1)
-    return call.invalid("scalars are expected");
+  if (call.values(2).size() != 1) return call.invalid("scalars are expected");
   return tensorOf(call.dtype(0), call.values(2));
 }
-Result<TeTensors> arangeCompute(const OpCall& call, const TeTensors& in) {
-  return TeTensors{te::compute(call.values(2), "arange", [&](const Array<Var>& i) {
-    DType t = computeType(in[0].dtype());
-    return castTo(in[0].dtype(), widen(in[0]({})) + castTo(t, i[0]) * widen(in[1]({})));
-  })};
+Expr arangeElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  DType t = computeType(in[0].dtype());
+  return castTo(in[0].dtype(), widen(in[0]({})) + castTo(t, i[0]) * widen(in[1]({})));
 }
 
 Result<Type> eyeInfer(const OpCall& call, InferContext&) {
   if (call.values(0).size() != 2) return call.invalid("two dimensions are needed");
   return tensorOf(call.dtypeAttr("dtype"), call.values(0));
 }
-Result<TeTensors> eyeCompute(const OpCall& call, const TeTensors&) {
+Expr eyeElement(const OpCall& call, const TeTensors&, const Array<Var>& i) {
   DType t = call.dtypeAttr("dtype");
-  return TeTensors{te::compute(call.values(0), "eye", [&](const Array<Var>& i) {
-    return castTo(t, eq(Expr(i[0]) + intImm(call.i("k")), i[1]));
-  })};
+  return castTo(t, eq(Expr(i[0]) + intImm(call.i("k")), i[1]));
 }
 
 /// Operators that make a tensor by its indices.
@@ -372,7 +346,7 @@ void registerMakers(OpRegistry& r) {
          .inputs = {OpInput("x").rank(2, 64), {"k", InputKind::kShape}},
          .attrs = {intAttr("upper", 1)},
          .infer = triluInfer,
-         .compute = triluCompute,
+         .compute = elements("trilu", triluElement),
          .tests = {"float32[3,4] shape(0)", "float32[2,4,3] shape(-1) upper=0", "float32[3,3] shape(9)"}});
   r.add({.name = "arange",
          .doc = "start + i * step for i below count. ONNX Range.",
@@ -380,14 +354,14 @@ void registerMakers(OpRegistry& r) {
                     OpInput("step").of(Elements::kNumbers).rank(0),
                     {"count", InputKind::kShape}},
          .infer = arangeInfer,
-         .compute = arangeCompute,
+         .compute = elements("arange", arangeElement),
          .tests = {"int64[]:int9 int64[]:int9 shape(5)", "float32[] float32[] shape(0)"}});
   r.add({.name = "eye",
          .doc = "Ones on diagonal k, zeros elsewhere. ONNX EyeLike.",
          .inputs = {{"shape", InputKind::kShape}},
          .attrs = {intAttr("k", 0), dtypeAttr("dtype", kFloat32)},
          .infer = eyeInfer,
-         .compute = eyeCompute,
+         .compute = elements("eye", eyeElement),
          .tests = {"shape(3,4) k=1", "shape(2,2) k=-1 dtype=int32"}});
 }
 
@@ -428,14 +402,14 @@ void register_move(OpRegistry& r) {
          .doc = "The tensor repeated along each axis. ONNX Tile-6.",
          .inputs = {OpInput("x").of(Elements::kAll), {"repeats", InputKind::kShape}},
          .infer = tileInfer,
-         .compute = tileCompute,
+         .compute = elements("tile", tileElement),
          .tests = {"float32[2,3] shape(2,1)", "float32[2,3] shape(0,3)"}});
   r.add({.name = "flip",
          .doc = "Elements in reverse order along an axis.",
          .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intAttr("axis", 0)},
-         .infer = flipInfer,
-         .compute = flipCompute,
+         .infer = axisInfer,
+         .compute = elements("flip", flipElement),
          .tests = {"float32[3,5] axis=-1"}});
   r.add({.name = "nn.pad",
          .doc = "Elements added before and after (pads: all begins, then all ends; negative removes) by mode "
@@ -444,7 +418,7 @@ void register_move(OpRegistry& r) {
          .inputs = {"x", {"pads", InputKind::kShape}, OpInput("value", InputKind::kOptional).rank(0)},
          .attrs = {strAttr("mode", "constant")},
          .infer = padInfer,
-         .compute = padCompute,
+         .compute = elements("pad", padElement),
          .tests = {"float32[3,4] shape(1,0,0,2)", "float32[3,4] shape(0,-1,2,3) float32[]",
                    "float32[1,4] shape(0,3,0,2) mode=reflect", "float32[5] shape(7,6) mode=reflect",
                    "float32[3] shape(2,4) mode=wrap", "float32[3] shape(2,4) mode=edge"}});
@@ -453,7 +427,7 @@ void register_move(OpRegistry& r) {
          .inputs = {OpInput("condition").of(Elements::kBools), OpInput("x").of(Elements::kAll),
                     OpInput("y").of(Elements::kAll)},
          .infer = whereInfer,
-         .compute = whereCompute,
+         .compute = elements("where", whereElement),
          .layout = LayoutKind::kAny,
          .onnx = {{"Where", 9}},
          .tests = {"bool[3,1] float32[4] float32[2,1,1]", "bool[] int32[2]:int9 int32[2]:int9"}});

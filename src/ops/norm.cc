@@ -8,52 +8,34 @@ namespace {
 
 // ---- softmax, log_softmax
 
-Result<Type> softmaxInfer(const OpCall& call, InferContext&) {
-  BEVEL_CHECK(requireFloat(call));
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
-  return call.type(0);
-}
-
-Array<Expr> without(const Array<Expr>& all, size_t axis) {
-  Array<Expr> out = all.slice(0, axis);
-  out.append(all.slice(axis + 1, all.size()));
-  return out;
-}
-Array<Expr> inserted(const Array<Expr>& some, size_t axis, Expr e) {
-  Array<Expr> out = some.slice(0, axis);
-  out.push_back(std::move(e));
-  out.append(some.slice(axis, some.size()));
-  return out;
-}
-
 Result<TeTensors> softmaxCompute(bool logarithm, const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  size_t a = size_t(axis);
+  size_t a = axisOf(call);
+  Ints axis = {int64_t(a)};
   const te::Tensor& x = in[0];
   DType t = computeType(x.dtype());
-  Array<Expr> outer = without(x.shape(), a);
+  Array<Expr> outer = without(x.shape(), axis);
   te::Tensor top = te::compute(outer, "softmax_max", [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(x.shape()[a], "k");
-    return te::max(castTo(t, x(inserted(exprs(i), a, k->var))), {k});
+    return te::max(castTo(t, x(inserted(exprs(i), axis, {k->var}))), {k});
   });
   te::Tensor e = te::compute(x.shape(), "softmax_exp", [&](const Array<Var>& i) {
-    Expr d = castTo(t, x(exprs(i))) - top(without(exprs(i), a));
+    Expr d = castTo(t, x(exprs(i))) - top(without(exprs(i), axis));
     return callIntrin(Intrin::kExp, d);
   });
   te::Tensor total = te::compute(outer, "softmax_sum", [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(x.shape()[a], "k");
-    return te::sum(e(inserted(exprs(i), a, k->var)), {k});
+    return te::sum(e(inserted(exprs(i), axis, {k->var})), {k});
   });
   if (!logarithm) {
     te::Tensor scale = te::compute(outer, "softmax_scale", [&](const Array<Var>& i) { // one division a row
       return fdiv(constantFloat(t, 1), total(exprs(i)));
     });
     return TeTensors{te::compute(x.shape(), "softmax", [&](const Array<Var>& i) {
-      return castTo(x.dtype(), e(exprs(i)) * scale(without(exprs(i), a)));
+      return castTo(x.dtype(), e(exprs(i)) * scale(without(exprs(i), axis)));
     })};
   }
   return TeTensors{te::compute(x.shape(), "log_softmax", [&](const Array<Var>& i) {
-    Array<Expr> o = without(exprs(i), a);
+    Array<Expr> o = without(exprs(i), axis);
     return castTo(x.dtype(), castTo(t, x(exprs(i))) - top(o) - callIntrin(Intrin::kLog, total(o)));
   })};
 }
@@ -62,8 +44,7 @@ Result<TeTensors> softmaxCompute(bool logarithm, const OpCall& call, const TeTen
 
 // Axes from `axis` on are normalised; gamma and beta broadcast to them.
 Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireFloat(call));
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_CHECK(checkedAxis(call));
   for (size_t i = 1; i < call.size(); ++i) {
     if (!call.has(i)) continue;
     if (call.rank(i) > call.rank(0))
@@ -76,38 +57,39 @@ Result<Type> layerNormInfer(const OpCall& call, InferContext& context) {
   return call.type(0);
 }
 
-Expr extentFrom(const Array<Expr>& shape, size_t axis) {
-  Expr n = intImm(1);
-  for (size_t d = axis; d < shape.size(); ++d) n = n * shape[d];
-  return n;
-}
-
-// Mean over the axes from `axis` on of f(element, outer index).
-te::Tensor meanOver(const te::Tensor& x, size_t axis, const std::string& name,
+// Mean at each outer index of f(element, outer index) over the inner indices, which `index` joins to one of x.
+te::Tensor meanOver(const te::Tensor& x, const Array<Expr>& outer, const Array<Expr>& inner,
+                    const std::string& name,
+                    FunctionRef<Array<Expr>(const Array<Expr>& outer, const Array<Expr>& inner)> index,
                     FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
   DType t = computeType(x.dtype());
-  Array<Expr> outer = x.shape().slice(0, axis);
+  size_t first = x.rank() - inner.size();
   te::Tensor total = te::compute(outer, name + "_sum", [&](const Array<Var>& i) {
     Array<IterVar> ks;
-    Array<Expr> index = exprs(i);
-    for (size_t d = axis; d < x.rank(); ++d) {
-      ks.push_back(te::reduceAxis(x.shape()[d], fmt::format("k{}", d)));
-      index.push_back(ks.back()->var);
+    Array<Expr> at;
+    for (size_t d = 0; d < inner.size(); ++d) {
+      ks.push_back(te::reduceAxis(inner[d], fmt::format("k{}", first + d)));
+      at.push_back(ks.back()->var);
     }
-    return te::sum(f(castTo(t, x(index)), exprs(i)), ks);
+    return te::sum(f(castTo(t, x(index(exprs(i), at))), exprs(i)), ks);
   });
-  Expr n = castTo(t, extentFrom(x.shape(), axis));
-  return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), n); });
+  Expr n = intImm(1);
+  for (const Expr& extent : inner) n = n * extent;
+  return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), castTo(t, n)); });
 }
 
 Result<TeTensors> layerNormCompute(bool centred, const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  size_t a = size_t(axis);
+  size_t a = axisOf(call);
   const te::Tensor& x = in[0];
   DType t = computeType(x.dtype());
+  Array<Expr> outer = x.shape().slice(0, a), inner = x.shape().slice(a, x.rank());
+  auto joined = [](Array<Expr> o, const Array<Expr>& k) {
+    o.append(k);
+    return o;
+  };
   te::Tensor mean;
-  if (centred) mean = meanOver(x, a, "mean", [](Expr e, const Array<Expr>&) { return e; });
-  te::Tensor variance = meanOver(x, a, "variance", [&](Expr e, const Array<Expr>& o) {
+  if (centred) mean = meanOver(x, outer, inner, "mean", joined, [](Expr e, const Array<Expr>&) { return e; });
+  te::Tensor variance = meanOver(x, outer, inner, "variance", joined, [&](Expr e, const Array<Expr>& o) {
     Expr d = centred ? e - mean(o) : e;
     return d * d;
   });
@@ -130,14 +112,9 @@ Result<TeTensors> layerNormCompute(bool centred, const OpCall& call, const TeTen
 // ---- batch_norm (inference), instance_norm, group_norm: channels on axis 1
 
 Status requireChannels(const OpCall& call, InferContext& context, size_t first, size_t last) {
-  BEVEL_CHECK(requireFloat(call));
-  if (call.rank(0) < 2) return fail(call.error(ErrorCode::kInvalid, "at least two dimensions are needed"));
-  for (size_t i = first; i < last; ++i) {
-    if (!call.has(i)) continue;
-    if (call.rank(i) != 1)
-      return fail(call.error(ErrorCode::kInvalid, "a vector of the channels is expected"));
+  if (call.rank(0) < 2) return call.invalid("at least two dimensions are needed");
+  for (size_t i = first; i < last; ++i)
     BEVEL_CHECK(context.require(eq(call.shape(i)[0], call.shape(0)[1]), call, "the channel count differs"));
-  }
   return {};
 }
 
@@ -181,23 +158,14 @@ Result<TeTensors> groupNormCompute(const OpCall& call, const TeTensors& in) {
   DType t = computeType(x.dtype());
   int64_t groups = call.i("num_groups"), per = *asConst(x.shape()[1]) / groups;
   double epsilon = call.f("epsilon");
-  Array<Expr> outer = {x.shape()[0], intImm(groups)};
-  Expr n = intImm(per);
-  for (size_t d = 2; d < x.rank(); ++d) n = n * x.shape()[d];
-  auto mean = [&](const char* name, FunctionRef<Expr(Expr, const Array<Expr>&)> f) {
-    te::Tensor total = te::compute(outer, std::string(name) + "_sum", [&](const Array<Var>& i) {
-      Array<IterVar> ks = {te::reduceAxis(intImm(per), "k1")};
-      Array<Expr> index = {i[0], Expr(i[1]) * intImm(per) + Expr(ks[0]->var)};
-      for (size_t d = 2; d < x.rank(); ++d) {
-        ks.push_back(te::reduceAxis(x.shape()[d], fmt::format("k{}", d)));
-        index.push_back(ks.back()->var);
-      }
-      return te::sum(f(castTo(t, x(index)), exprs(i)), ks);
-    });
-    return te::compute(outer, name, [&](const Array<Var>& i) { return fdiv(total(exprs(i)), castTo(t, n)); });
+  Array<Expr> outer = {x.shape()[0], intImm(groups)}, inner = x.shape().slice(1, x.rank());
+  inner.set(0, intImm(per));
+  auto joined = [&](const Array<Expr>& o, Array<Expr> k) {
+    k.set(0, o[1] * intImm(per) + k[0]);
+    return inserted(k, {0}, {o[0]});
   };
-  te::Tensor m = mean("mean", [](Expr e, const Array<Expr>&) { return e; });
-  te::Tensor v = mean("variance", [&](Expr e, const Array<Expr>& o) {
+  te::Tensor m = meanOver(x, outer, inner, "mean", joined, [](Expr e, const Array<Expr>&) { return e; });
+  te::Tensor v = meanOver(x, outer, inner, "variance", joined, [&](Expr e, const Array<Expr>& o) {
     Expr d = e - m(o);
     return d * d;
   });
@@ -212,9 +180,7 @@ Result<TeTensors> groupNormCompute(const OpCall& call, const TeTensors& in) {
 // ---- lrn
 
 Result<Type> lrnInfer(const OpCall& call, InferContext&) {
-  BEVEL_CHECK(requireFloat(call));
-  if (call.rank(0) < 2 || call.i("size") < 1)
-    return call.invalid("at least two dimensions and a positive size are needed");
+  if (call.i("size") < 1) return call.invalid("a positive size is needed");
   if (call.i("size") > 1 << 20 && !asConst(call.shape(0)[1]))
     return call.unsupported("so many neighbours of channels whose number only the run knows");
   return call.type(0);
@@ -255,7 +221,7 @@ void register_norm(OpRegistry& r) {
                   "LogSoftmax-13.",
            .inputs = {OpInput("x").of(Elements::kFloats)},
            .attrs = {intAttr("axis", -1)},
-           .infer = softmaxInfer,
+           .infer = axisInfer,
            .compute = std::bind_front(softmaxCompute, logarithm),
            .layout = LayoutKind::kChannelwise,
            .tests = {"float32[3,7]", "float32[2,3,4] axis=1", "float32[0,3]"}});

@@ -10,39 +10,15 @@ namespace bevel::ops {
 
 namespace {
 
-struct Window {
-  Ints kernel, strides, dilation, before, after;
-  size_t channel = 1, spatial = 2; // axes of the data; spatial: the first of them
-  size_t rank() const { return kernel.size(); }
-};
-
-Result<Window> windowOf(const OpCall& call) {
-  Window w;
-  w.kernel = call.ints("kernel");
-  size_t n = w.kernel.size();
+Result<Window> poolWindow(const OpCall& call) {
+  size_t n = call.ints("kernel").size();
   if (call.rank(0) != n + 2 || n == 0)
     return call.invalid(fmt::format("a kernel of {} dimensions for rank {}", n, call.rank(0)));
-  if (std::string layout = call.s("data_layout"); layout == "NHWC")
-    w.channel = n + 1, w.spatial = 1;
-  else if (call.hasAttr("data_layout") && layout != "NCHW")
-    return call.invalid("unknown data_layout " + layout);
-  w.strides = perDimension(call, "strides", n, 1);
-  w.dilation = perDimension(call, "dilation", n, 1);
-  Ints pads = paddingOf(call, n);
-  if (w.strides.size() != n || w.dilation.size() != n || pads.size() != 2 * n)
-    return call.invalid("strides, dilation or padding do not fit the kernel");
-  constexpr int64_t kMost = int64_t(1) << 31;
+  BEVEL_TRY(Window w, windowOf(call, call.ints("kernel")));
   for (size_t d = 0; d < n; ++d) {
-    if (w.kernel[d] < 1 || w.strides[d] < 1 || w.dilation[d] < 1 || pads[d] < 0 || pads[n + d] < 0)
-      return call.invalid("kernel, strides and dilation must be positive, padding not negative");
-    if (w.kernel[d] > kMost || w.strides[d] > kMost || w.dilation[d] > kMost || pads[d] > kMost ||
-        pads[n + d] > kMost)
-      return call.invalid("a window attribute is too large");
-    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1;
-    if (pads[d] >= span || pads[n + d] >= span) // a window would lie in the padding alone
+    if (w.before[d] < 0 || w.after[d] < 0) return call.invalid("the padding is negative");
+    if (w.before[d] >= w.span(d) || w.after[d] >= w.span(d)) // a window would lie in the padding alone
       return call.invalid("the padding is as long as the kernel");
-    w.before.push_back(pads[d]);
-    w.after.push_back(pads[n + d]);
   }
   return w;
 }
@@ -50,31 +26,25 @@ Result<Window> windowOf(const OpCall& call) {
 Result<Array<Expr>> pooledShape(const OpCall& call, Analyzer& an, const Window& w) {
   Array<Expr> shape = call.shape(0);
   for (size_t d = 0; d < w.rank(); ++d) {
-    int64_t span = (w.kernel[d] - 1) * w.dilation[d] + 1, s = w.strides[d];
-    Expr in = shape[w.spatial + d], room = in + (w.before[d] + w.after[d] - span);
-    Expr n;
-    if (call.i("ceil_mode") == 0)
-      n = floordiv(room, s) + 1;
-    else {
-      n = floordiv(room + (s - 1), s) + 1;
-      // Drop a last window that would start behind the input and its front padding.
-      n = n - castTo(kInt64, (n - 1) * s >= in + intImm(w.before[d]));
-    }
-    n = an.simplify(n);
-    shape.set(w.spatial + d, n);
+    int64_t s = w.strides[d];
+    Expr in = shape[w.spatial + d], room = in + (w.before[d] + w.after[d] - w.span(d));
+    bool up = call.i("ceil_mode") != 0;
+    Expr n = floordiv(up ? room + (s - 1) : room, s) + 1;
+    // Drop a last window that would start behind the input and its front padding.
+    if (up) n = n - castTo(kInt64, (n - 1) * s >= in + intImm(w.before[d]));
+    shape.set(w.spatial + d, an.simplify(n));
   }
   return shape;
 }
 
 Result<Type> poolInfer(bool indices, const OpCall& call, InferContext& context) {
-  BEVEL_TRY(Window w, windowOf(call));
+  BEVEL_TRY(Window w, poolWindow(call));
   BEVEL_TRY(Array<Expr> shape, pooledShape(call, context.analyzer, w));
   for (size_t d = 0; d < w.rank(); ++d)
     BEVEL_CHECK(context.require(shape[w.spatial + d] > intImm(0), call,
                                 "the window is larger than the padded input"));
   Type value = tensorOf(call.dtype(0), shape);
-  if (!indices) return value;
-  return Type(make<const TupleTypeNode>(Array<Type>{value, tensorOf(kInt64, shape)}));
+  return indices ? tupleOf({value, tensorOf(kInt64, shape)}) : value;
 }
 
 // Positions of a window and whether they lie inside the input.
@@ -99,13 +69,11 @@ Taps tapsOf(const te::Tensor& x, const Window& w, const Array<Var>& i) {
 }
 
 bool neverOutside(const OpCall& call, const Window& w) {
-  bool pads = false;
-  for (size_t d = 0; d < w.rank(); ++d) pads |= w.before[d] || w.after[d];
-  return !pads && call.i("ceil_mode") == 0;
+  return !w.isPadded() && call.i("ceil_mode") == 0;
 }
 
 Result<TeTensors> maxPoolCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(Window w, windowOf(call));
+  BEVEL_TRY(Window w, poolWindow(call));
   const te::Tensor& x = in[0];
   bool plain = neverOutside(call, w);
   return TeTensors{te::compute(resultShape(call), "max_pool", [&](const Array<Var>& i) {
@@ -116,7 +84,7 @@ Result<TeTensors> maxPoolCompute(const OpCall& call, const TeTensors& in) {
 }
 
 Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(Window w, windowOf(call));
+  BEVEL_TRY(Window w, poolWindow(call));
   const te::Tensor& x = in[0];
   DType acc = computeType(x.dtype());
   bool plain = neverOutside(call, w), include = call.i("count_include_pad") != 0;
@@ -144,19 +112,6 @@ Result<TeTensors> avgPoolCompute(const OpCall& call, const TeTensors& in) {
   })};
 }
 
-// Pairs (index, value); the first largest wins, NaN beats all.
-Combiner pairCombiner(DType t) {
-  Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
-  Expr better = Expr(x) > Expr(y);
-  if (t.isFloat())
-    better = logicalOr(better,
-                       logicalAnd(callIntrin(Intrin::kIsNan, x), logicalNot(callIntrin(Intrin::kIsNan, y))));
-  Expr left = logicalOr(better, logicalAnd(logicalNot(y > x), Expr(i) < Expr(j)));
-  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y},
-                                  Array<Expr>{select(left, i, j), select(left, x, y)},
-                                  Array<Expr>{intImm(INT64_MAX), te::lowest(t)});
-}
-
 // Flat index of a window's largest element: row-major, or column-major over the spatial dimensions.
 Expr flatIndex(const te::Tensor& x, const Array<Expr>& index, bool columnMajor) {
   Expr at = index[0] * x.shape()[1] + index[1], area = intImm(1), inner = intImm(0);
@@ -170,9 +125,9 @@ Expr flatIndex(const te::Tensor& x, const Array<Expr>& index, bool columnMajor) 
 }
 
 Result<TeTensors> maxIndicesCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(Window w, windowOf(call));
+  BEVEL_TRY(Window w, poolWindow(call));
   const te::Tensor& x = in[0];
-  Combiner c = pairCombiner(x.dtype());
+  Combiner c = argCombiner(x.dtype(), true, false);
   auto both = te::computeMany(resultShape(call), "max_pool", [&](const Array<Var>& i) {
     Taps t = tapsOf(x, w, i);
     Expr value = ifThenElse(t.inside, x(t.index), te::lowest(x.dtype()));
@@ -221,7 +176,8 @@ void register_pool(OpRegistry& r) {
          .attrs = indexed,
          .infer = std::bind_front(poolInfer, true),
          .compute = maxIndicesCompute,
-         .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]"}});
+         .tests = {"float32[1,2,5,5] kernel=[2,2] strides=[2,2] padding=[1,1,1,1]",
+                   "float32[1,1,3,9]:special kernel=[2,2]"}});
 }
 
 } // namespace bevel::ops

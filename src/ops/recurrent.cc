@@ -25,7 +25,6 @@ size_t lengthsInput(const OpCall& call) {
 }
 
 Result<Type> recurrentInfer(const Layer& layer, const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireFloat(call));
   size_t n = lengthsInput(call);
   for (size_t i = 1; i < n; ++i)
     if (call.has(i) && call.dtype(i) != call.dtype(0)) return call.invalid("inputs have different dtypes");
@@ -46,7 +45,7 @@ Result<Type> recurrentInfer(const Layer& layer, const OpCall& call, InferContext
   Type state = tensorOf(call.dtype(0), {b, h});
   Array<Type> results = {tensorOf(call.dtype(0), {call.shape(0)[0], b, h})};
   for (int64_t i = 0; i < layer.states; ++i) results.push_back(state);
-  return Type(make<const TupleTypeNode>(results));
+  return tupleOf(results);
 }
 
 // Activation `k` of attribute "activations", clipped argument included.
@@ -89,8 +88,8 @@ struct Layout {
   Array<Expr> stateShape;
   DType t;
   explicit Layout(const OpCall& c, const TeTensors& i)
-      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]), hidden(c.shape(1)[1]),
-        stateShape{steps + 1, batch, hidden}, t(computeType(c.dtype(0))) {}
+      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]),
+        hidden(c.shape(1)[1]), stateShape{steps + 1, batch, hidden}, t(computeType(c.dtype(0))) {}
   bool reverse() const { return call.i("reverse") != 0; }
   bool hasLengths() const { return call.has(lengthsInput(call)); }
   Expr length(const Expr& b) const { return castTo(kInt64, in[lengthsInput(call)]({b})); }
@@ -106,8 +105,9 @@ struct Layout {
     return castTo(t, in[0]({time(i[0], i[1]), i[1], Expr(i[2]) + hidden * g}));
   }
   te::Tensor initial(size_t input, const std::string& name) const {
-    return te::compute({intImm(1), batch, hidden}, name,
-                       [&](const Array<Var>& i) { return castTo(t, in[input]({i[1], i[2]})); });
+    return te::compute({intImm(1), batch, hidden}, name, [&](const Array<Var>& i) {
+      return castTo(t, in[input]({i[1], i[2]}));
+    });
   }
   // sum_k state[s-1, b, k] * r[g*H + j, k] for all gates in [first, first + count): [T+1, B, count*H].
   te::Tensor recurrent(const te::Tensor& state, int64_t first, int64_t count, const std::string& name,

@@ -18,40 +18,20 @@ Result<Ints> reducedAxes(const OpCall& call) {
 }
 
 Array<Expr> reducedShape(const Array<Expr>& shape, const Ints& axes, bool keep) {
-  Array<Expr> out;
-  for (size_t i = 0, a = 0; i < shape.size(); ++i)
-    if (a < axes.size() && axes[a] == int64_t(i)) {
-      ++a;
-      if (keep) out.push_back(intImm(1));
-    } else
-      out.push_back(shape[i]);
-  return out;
+  Array<Expr> kept = without(shape, axes);
+  return keep ? inserted(kept, axes, dims(Ints(axes.size(), 1))) : kept;
 }
 
-Status checkKind(Kind k, const OpCall& call) {
-  DType t = call.dtype(0);
-  bool logic = k == Kind::kAll || k == Kind::kAny, order = k == Kind::kMax || k == Kind::kMin;
-  if (t.isBool() ? logic || order : !logic) return {};
-  return call.unsupported("is not defined on " + t.str());
-}
-
-Result<Type> reduceInfer(Kind k, const OpCall& call, InferContext&) {
+Result<Type> reduceInfer(const OpCall& call, InferContext&) {
   BEVEL_TRY(Ints axes, reducedAxes(call));
-  BEVEL_CHECK(checkKind(k, call));
   return tensorOf(call.dtype(0), reducedShape(call.shape(0), axes, call.i("keepdims") != 0));
 }
 
 // Index of the source at a result position and reduction variables.
-Array<Expr> sourceIndex(size_t rank, const Ints& axes, bool keep, const Array<Var>& i,
-                        const Array<IterVar>& reduce) {
-  Array<Expr> index;
-  for (size_t d = 0, a = 0, k = 0; d < rank; ++d)
-    if (a < axes.size() && axes[a] == int64_t(d)) {
-      index.push_back(reduce[a++]->var);
-      if (keep) ++k;
-    } else
-      index.push_back(i[k++]);
-  return index;
+Array<Expr> sourceIndex(const Ints& axes, bool keep, const Array<Var>& i, const Array<IterVar>& reduce) {
+  Array<Expr> vars;
+  for (const IterVar& k : reduce) vars.push_back(k->var);
+  return inserted(keep ? without(exprs(i), axes) : exprs(i), axes, vars);
 }
 
 // The largest of bools is true when any is, the smallest when all are.
@@ -94,7 +74,7 @@ Result<TeTensors> reduceCompute(Kind k, const OpCall& call, const TeTensors& in)
   te::Tensor total = te::compute(shape, call.op.name, [&](const Array<Var>& i) {
     Array<IterVar> reduce;
     for (int64_t a : axes) reduce.push_back(te::reduceAxis(x.shape()[size_t(a)], fmt::format("k{}", a)));
-    return reduction(k, castTo(acc, x(sourceIndex(x.rank(), axes, keep, i, reduce))), reduce);
+    return reduction(k, castTo(acc, x(sourceIndex(axes, keep, i, reduce))), reduce);
   });
   Expr n = intImm(1);
   for (int64_t a : axes) n = n * x.shape()[size_t(a)];
@@ -104,8 +84,7 @@ Result<TeTensors> reduceCompute(Kind k, const OpCall& call, const TeTensors& in)
 // ---- axes that only the run knows: sum_at and the like
 
 // Of each axis, `kept` indices of the result with `reduced` elements each; one of the two is 1.
-Result<Type> reduceAtInfer(Kind k, const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(checkKind(k, call));
+Result<Type> reduceAtInfer(const OpCall& call, InferContext& context) {
   const Array<Expr>&x = call.shape(0), &kept = call.values(1), &reduced = call.values(2);
   if (kept.size() != x.size() || reduced.size() != x.size())
     return call.invalid("as many extents as dimensions are expected");
@@ -143,24 +122,6 @@ Result<Type> argInfer(const OpCall& call, InferContext& context) {
   return tensorOf(kInt64, reducedShape(call.shape(0), {axis}, call.i("keepdims") != 0));
 }
 
-// Pairs (index, value): the better value wins, NaN beats all, and among equals the first (or last) index.
-Combiner argCombiner(DType t, bool largest, bool last) {
-  Var i = var("i", kInt64), x = var("x", t), j = var("j", kInt64), y = var("y", t);
-  Expr better = largest ? Expr(x) > Expr(y) : Expr(x) < Expr(y), same = eq(x, y);
-  if (t.isFloat()) {
-    Expr nx = callIntrin(Intrin::kIsNan, x), ny = callIntrin(Intrin::kIsNan, y);
-    better = logicalOr(better, logicalAnd(nx, logicalNot(ny)));
-    same = logicalOr(same, logicalAnd(nx, ny));
-  }
-  Expr firstWins = last ? Expr(i) > Expr(j) : Expr(i) < Expr(j);
-  // The identity's index loses against every other.
-  Expr identityIndex = last ? intImm(-1) : intImm(INT64_MAX);
-  Expr left = logicalOr(better, logicalAnd(same, firstWins));
-  return make<const CombinerNode>(Array<Var>{i, x}, Array<Var>{j, y},
-                                  Array<Expr>{select(left, i, j), select(left, x, y)},
-                                  Array<Expr>{identityIndex, largest ? te::lowest(t) : te::highest(t)});
-}
-
 Result<TeTensors> argCompute(bool largest, const OpCall& call, const TeTensors& in) {
   BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
   bool keep = call.i("keepdims") != 0, last = call.i("select_last_index") != 0;
@@ -169,7 +130,7 @@ Result<TeTensors> argCompute(bool largest, const OpCall& call, const TeTensors& 
   Combiner c = argCombiner(t, largest, last);
   auto both = te::computeMany(reducedShape(x.shape(), {axis}, keep), call.op.name, [&](const Array<Var>& i) {
     IterVar k = te::reduceAxis(x.shape()[size_t(axis)], "k");
-    Expr value = castTo(t, x(sourceIndex(x.rank(), {axis}, keep, i, {k})));
+    Expr value = castTo(t, x(sourceIndex({axis}, keep, i, {k})));
     Array<Expr> source = {castTo(kInt64, k->var), value};
     return Array<Expr>{te::reduce(c, source, {k}, 0), te::reduce(c, source, {k}, 1)};
   });
@@ -178,36 +139,28 @@ Result<TeTensors> argCompute(bool largest, const OpCall& call, const TeTensors& 
 
 // ---- cumsum
 
-Result<Type> cumInfer(const OpCall& call, InferContext&) {
-  BEVEL_CHECK(normalizeAxis(call, call.i("axis"), call.rank(0)));
-  return call.type(0);
-}
-
 // One hand-written loop along the axis.
 Result<TeTensors> cumCompute(bool product, const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  size_t a = axisOf(call);
   bool exclusive = call.i("exclusive") != 0, reverse = call.i("reverse") != 0;
   const te::Tensor& x = in[0];
-  size_t a = size_t(axis);
   DType acc = computeType(x.dtype());
   Buffer out = buffer(call.op.name, x.dtype(), x.shape()), running = buffer("running", acc, {intImm(1)});
-  Array<Expr> index;
-  std::vector<Var> loops;
-  for (size_t d = 0; d < x.rank(); ++d) {
-    loops.push_back(var(fmt::format("i{}", d), kInt64));
-    index.push_back(loops.back());
-  }
-  Expr n = x.shape()[a];
-  if (reverse) index.set(a, n - 1 - Expr(loops[a]));
   Array<Expr> zero = {intImm(0)};
-  Expr state = load(running, zero), value = castTo(acc, x(index));
-  Stmt add = store(running, product ? state * value : state + value, zero);
-  Stmt put = store(out, castTo(x.dtype(), load(running, zero)), index);
-  Stmt body = forLoop(loops[a], n, exclusive ? seq({put, add}) : seq({add, put}));
-  body = seq({store(running, constant(acc, product ? 1 : 0), zero), body});
-  body = make<const AllocNode>(running, body);
-  for (size_t d = x.rank(); d-- > 0;)
-    if (d != a) body = forLoop(loops[d], x.shape()[d], body);
+  Stmt body = loopNest(
+      x.shape(),
+      [&](const std::vector<Var>& loops) {
+        Array<Expr> index(loops.begin(), loops.end());
+        Expr n = x.shape()[a];
+        if (reverse) index.set(a, n - 1 - Expr(loops[a]));
+        Expr state = load(running, zero), value = castTo(acc, x(index));
+        Stmt add = store(running, product ? state * value : state + value, zero);
+        Stmt put = store(out, castTo(x.dtype(), load(running, zero)), index);
+        Stmt along = forLoop(loops[a], n, exclusive ? seq({put, add}) : seq({add, put}));
+        Stmt start = store(running, constant(acc, product ? 1 : 0), zero);
+        return Stmt(make<const AllocNode>(running, seq({start, along})));
+      },
+      "i", a);
   return te::externOp({out}, {x}, call.op.name, body);
 }
 
@@ -241,11 +194,13 @@ void register_reduce(OpRegistry& r) {
       {Kind::kAny, "any", "Whether any holds.", {"bool[2,3] axis=[1]"}}};
   for (const Row& row : rows) {
     Kind k = row.kind;
+    bool logic = k == Kind::kAll || k == Kind::kAny, order = k == Kind::kMax || k == Kind::kMin;
+    OpInput x = OpInput("x").of(logic ? Elements::kBools : order ? Elements::kPlain : Elements::kNumbers);
     r.add({.name = row.name,
            .doc = fmt::format("{}, over the axes named (all by default).", row.doc),
-           .inputs = {"x"},
+           .inputs = {x},
            .attrs = {intsAttr("axis"), intAttr("keepdims", 0)},
-           .infer = std::bind_front(reduceInfer, k),
+           .infer = reduceInfer,
            .compute = std::bind_front(reduceCompute, k),
            .tests = row.tests});
     if (k > Kind::kMean) continue;
@@ -254,8 +209,8 @@ void register_reduce(OpRegistry& r) {
          .doc =
              "The reduction of that name over axes that only the run knows: of each axis, either all is kept "
              "(reduced is 1) or all is reduced (kept is 1). ONNX Reduce*-18 with computed axes.",
-         .inputs = {"x", {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
-         .infer = std::bind_front(reduceAtInfer, k),
+         .inputs = {x, {"kept", InputKind::kShape}, {"reduced", InputKind::kShape}},
+         .infer = reduceAtInfer,
          .compute = std::bind_front(reduceAtCompute, k),
          .tests = {"float32[2,3,4] shape(2,1,4) shape(1,3,1)", "float32[2,3,4] shape(1,3,1) shape(2,1,4)",
                    "int32[2,3] shape(2,3) shape(1,1)"}});
@@ -278,7 +233,7 @@ void register_reduce(OpRegistry& r) {
            .doc = "Running sum or product along an axis. ONNX CumSum.",
            .inputs = {OpInput("x").of(Elements::kNumbers)},
            .attrs = {intAttr("axis", 0), intAttr("exclusive", 0), intAttr("reverse", 0)},
-           .infer = cumInfer,
+           .infer = axisInfer,
            .compute = std::bind_front(cumCompute, product),
            .tests = {"float32[3,4] axis=1", "int32[5]:int9 exclusive=1 reverse=1", "float32[0,2]"}});
 }

@@ -11,75 +11,59 @@ namespace {
 constexpr int64_t kMaxTaps = 128;
 
 Result<Type> resizeInfer(const OpCall& call, InferContext& context) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   if (call.values(1).size() != 1) return call.invalid("one extent is expected");
   if (auto c = asConst(call.values(1)[0]); c && *c < 0) return call.invalid("the extent is negative");
   for (size_t i = 2; i < 4; ++i)
     if (call.has(i) && !call.dtype(i).isFloat()) return call.invalid("scale and roi must be floats");
-  if (call.dtype(0).isString() || (call.dtype(0).isBool() && call.s("mode") != "nearest"))
+  if (call.dtype(0).isBool() && call.s("mode") != "nearest")
     return call.unsupported("is not defined on " + call.dtype(0).str());
-  Expr in = call.shape(0)[size_t(axis)];
+  Expr in = call.shape(0)[axis];
   BEVEL_CHECK(context.require(logicalOr(in > intImm(0), eq(call.values(1)[0], intImm(0))), call,
                               "an empty axis cannot be resized"));
   Array<Expr> shape = call.shape(0);
-  shape.set(size_t(axis), call.values(1)[0]);
+  shape.set(axis, call.values(1)[0]);
   return tensorOf(call.dtype(0), shape);
 }
 
-// Arithmetic that the tensor expression and the host loop share: E is Expr or double.
-struct Numbers {
-  static Expr of(const Expr&, double v) { return constantFloat(DType::Float(64), v); }
-  static double of(double, double v) { return v; }
-  static Expr floor(const Expr& x) { return callIntrin(Intrin::kFloor, x); }
-  static double floor(double x) { return std::floor(x); }
-  static Expr ceil(const Expr& x) { return callIntrin(Intrin::kCeil, x); }
-  static double ceil(double x) { return std::ceil(x); }
-  static Expr div(const Expr& a, const Expr& b) { return fdiv(a, b); }
-  static double div(double a, double b) { return a / b; }
-  static Expr abs(const Expr& x) { return callIntrin(Intrin::kFabs, x); }
-  static double abs(double x) { return std::fabs(x); }
-  static Expr choose(const Expr& c, const Expr& a, const Expr& b) { return select(c, a, b); }
-  static double choose(bool c, double a, double b) { return c ? a : b; }
-  static Expr isOne(const Expr& x) { return eq(x, constantFloat(DType::Float(64), 1)); }
-  static bool isOne(double x) { return x == 1; }
-};
-using N = Numbers;
+Expr f64(double v) {
+  return constantFloat(DType::Float(64), v);
+}
+Expr f64(const Expr& e) {
+  return castTo(DType::Float(64), e);
+}
 
 // Source coordinate of output position d.
-template <class E>
-E coordinate(const std::string& mode, const E& d, const E& in, const E& out, const E& scale, const E& start,
-             const E& end) {
-  auto c = [&](double v) { return N::of(d, v); };
-  E width = scale * in; // may be fractional
-  if (mode == "asymmetric") return N::div(d, scale);
-  if (mode == "align_corners") return N::choose(N::isOne(width), c(0), N::div(d * (in - c(1)), width - c(1)));
-  if (mode == "tf_half_pixel_for_nn") return N::div(d + c(0.5), scale);
+Expr coordinate(const std::string& mode, const Expr& d, const Expr& in, const Expr& out, const Expr& scale,
+                const Expr& start, const Expr& end) {
+  Expr width = scale * in, isOne = eq(width, f64(1)); // may be fractional
+  if (mode == "asymmetric") return fdiv(d, scale);
+  if (mode == "align_corners") return select(isOne, f64(0), fdiv(d * (in - f64(1)), width - f64(1)));
+  if (mode == "tf_half_pixel_for_nn") return fdiv(d + f64(0.5), scale);
   if (mode == "tf_crop_and_resize") {
-    E span = (end - start) * (in - c(1));
-    return N::choose(N::isOne(width), span * c(0.5), N::div(d * span, width - c(1))) + start * (in - c(1));
+    Expr span = (end - start) * (in - f64(1));
+    return select(isOne, span * f64(0.5), fdiv(d * span, width - f64(1))) + start * (in - f64(1));
   }
-  E half = N::div(d + c(0.5), scale) - c(0.5);
-  if (mode == "pytorch_half_pixel") return N::choose(N::isOne(width), c(-0.5), half);
-  if (mode == "half_pixel_symmetric") return in * c(0.5) * (c(1) - N::div(out, width)) + half;
+  Expr half = fdiv(d + f64(0.5), scale) - f64(0.5);
+  if (mode == "pytorch_half_pixel") return select(isOne, f64(-0.5), half);
+  if (mode == "half_pixel_symmetric") return in * f64(0.5) * (f64(1) - fdiv(out, width)) + half;
   return half;
 }
 
-template <class E> E nearest(const std::string& mode, const E& x) {
-  auto c = [&](double v) { return N::of(x, v); };
-  if (mode == "floor") return N::floor(x);
-  if (mode == "ceil") return N::ceil(x);
-  if (mode == "round_prefer_ceil") return N::floor(x + c(0.5));
-  return N::ceil(x - c(0.5));
+Expr nearest(const std::string& mode, const Expr& x) {
+  if (mode == "floor") return callIntrin(Intrin::kFloor, x);
+  if (mode == "ceil") return callIntrin(Intrin::kCeil, x);
+  if (mode == "round_prefer_ceil") return callIntrin(Intrin::kFloor, x + f64(0.5));
+  return callIntrin(Intrin::kCeil, x - f64(0.5));
 }
 
 // Weight of a tap at distance `t` (tap position minus coordinate), before normalisation.
-template <class E> E weight(const std::string& mode, const E& t, double a) {
-  auto c = [&](double v) { return N::of(t, v); };
-  E x = N::abs(t);
-  if (mode == "linear") return N::choose(x < c(1), c(1) - x, c(0));
-  E inner = ((c(a + 2) * x - c(a + 3)) * x) * x + c(1),
-    outer = ((c(a) * x - c(5 * a)) * x + c(8 * a)) * x - c(4 * a);
-  return N::choose(x <= c(1), inner, N::choose(x < c(2), outer, c(0)));
+Expr weight(const std::string& mode, const Expr& t, double a) {
+  Expr x = callIntrin(Intrin::kFabs, t);
+  if (mode == "linear") return select(x < f64(1), f64(1) - x, f64(0));
+  Expr inner = ((f64(a + 2) * x - f64(a + 3)) * x) * x + f64(1),
+       outer = ((f64(a) * x - f64(5 * a)) * x + f64(8 * a)) * x - f64(4 * a);
+  return select(x <= f64(1), inner, select(x < f64(2), outer, f64(0)));
 }
 
 struct Taps {
@@ -93,8 +77,7 @@ Result<Taps> tapsOf(const OpCall& call) {
   if (call.i("antialias") == 0) return t;
   double scale = call.f("scale");
   if (scale <= 0) {
-    BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-    auto in = asConst(call.shape(0)[size_t(axis)]), out = asConst(call.values(1)[0]);
+    auto in = asConst(call.shape(0)[axisOf(call)]), out = asConst(call.values(1)[0]);
     if (call.has(2) || !in || !out || *in == 0 || *out == 0)
       return call.unsupported("antialiasing with a scale that only the run knows");
     scale = double(*out) / double(*in);
@@ -107,25 +90,20 @@ Result<Taps> tapsOf(const OpCall& call) {
   return t;
 }
 
-Expr f64(const Expr& e) {
-  return castTo(DType::Float(64), e);
-}
-
 Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  size_t a = size_t(axis);
+  size_t a = axisOf(call);
   const te::Tensor& x = in[0];
   std::string mode = call.s("mode"), transform = call.s("coordinate_transformation_mode");
   BEVEL_TRY(Taps taps, tapsOf(call));
   Expr n = x.shape()[a], out = call.values(1)[0];
   return TeTensors{te::compute(resultShape(call), "resize", [&](const Array<Var>& i) {
     Expr scale = call.has(2)           ? f64(in[2]({}))
-                 : call.f("scale") > 0 ? constantFloat(DType::Float(64), call.f("scale"))
+                 : call.f("scale") > 0 ? f64(call.f("scale"))
                                        : fdiv(f64(out), f64(n));
-    Expr zero = constantFloat(DType::Float(64), 0);
+    Expr zero = f64(0);
     Expr start = call.has(3) ? f64(in[3]({intImm(0)})) : zero,
          end = call.has(3) ? f64(in[3]({intImm(1)})) : zero;
-    Expr at = coordinate<Expr>(transform, f64(i[a]), f64(n), f64(out), scale, start, end);
+    Expr at = coordinate(transform, f64(i[a]), f64(n), f64(out), scale, start, end);
     auto read = [&](const Expr& k) {
       Array<Expr> index = exprs(i);
       index.set(a, max(min(k, n - 1), intImm(0)));
@@ -134,13 +112,13 @@ Result<TeTensors> resizeCompute(const OpCall& call, const TeTensors& in) {
     Expr value;
     if (mode == "nearest") at = f64(castTo(kFloat32, at)); // a scale such as 0.7f is meant to hit the halves
     if (mode == "nearest")
-      value = read(castTo(kInt64, nearest<Expr>(call.s("nearest_mode"), at)));
+      value = read(castTo(kInt64, nearest(call.s("nearest_mode"), at)));
     else {
-      Expr base = N::floor(at), ratio = at - base, total = zero, sum = zero, whole = castTo(kInt64, base);
+      Expr base = callIntrin(Intrin::kFloor, at), ratio = at - base, total = zero, sum = zero,
+           whole = castTo(kInt64, base);
       for (int64_t k = 0; k < taps.count; ++k) {
-        Expr offset = constantFloat(DType::Float(64), double(taps.first + k));
-        Expr w = weight<Expr>(mode, (offset - ratio) * constantFloat(DType::Float(64), taps.stretch),
-                              call.f("cubic_coeff_a"));
+        Expr distance = f64(double(taps.first + k)) - ratio;
+        Expr w = weight(mode, distance * f64(taps.stretch), call.f("cubic_coeff_a"));
         Expr position = whole + intImm(taps.first + k);
         if (call.i("exclude_outside")) w = select(logicalAnd(position >= intImm(0), position < n), w, zero);
         total = total + w;

@@ -17,12 +17,8 @@ constexpr double kFarthest = 1e9; // coordinates beyond are as good as there
 
 Result<Type> gridSampleInfer(const OpCall& call, InferContext& context) {
   size_t rank = call.rank(0);
-  BEVEL_CHECK(requireFloat(call, 0));
-  BEVEL_CHECK(requireFloat(call, 1));
-  std::string mode = call.s("mode"), padding = call.s("padding_mode");
-  if (mode != "nearest" && mode != "linear" && mode != "cubic") return call.invalid("unknown mode " + mode);
-  if (padding != "zeros" && padding != "border" && padding != "reflection")
-    return call.invalid("unknown padding_mode " + padding);
+  BEVEL_CHECK(requireOneOf(call, "mode", {"nearest", "linear", "cubic"}));
+  BEVEL_CHECK(requireOneOf(call, "padding_mode", {"zeros", "border", "reflection"}));
   if (rank < 3 || rank > 5 || call.rank(1) != rank)
     return call.unsupported("takes one to three spatial dimensions and a grid of as many axes as the input");
   const Array<Expr>&x = call.shape(0), &grid = call.shape(1);
@@ -144,7 +140,7 @@ void register_sample(OpRegistry& r) {
          .doc = "Elements of x [n, c, d…] at coordinates of grid [n, o…, rank - 2] in [-1, 1], innermost "
                 "axis first, interpolated.\n"
                 "ONNX GridSample.",
-         .inputs = {OpInput("x").of(Elements::kNumbers).rank(3, 64),
+         .inputs = {OpInput("x").of(Elements::kFloats).rank(3, 64),
                     OpInput("grid").of(Elements::kFloats).rank(3, 64)},
          .attrs = {strAttr("mode", "linear"), strAttr("padding_mode", "zeros"), intAttr("align_corners", 0)},
          .infer = gridSampleInfer,

@@ -1,9 +1,6 @@
 // Selection and reinterpretation: topk, nonzero, unique, non_max_suppression, bitcast.
 #include "ops/common.h"
 
-#include <algorithm>
-#include <cstring>
-
 namespace bevel::ops {
 
 namespace {
@@ -11,82 +8,57 @@ namespace {
 // ---- topk
 
 Result<Type> topkInfer(const OpCall& call, InferContext& context) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   if (call.values(1).size() != 1) return call.invalid("one k is expected");
-  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger())
-    return call.unsupported("is not defined on " + call.dtype(0).str());
   Expr k = call.values(1)[0];
-  BEVEL_CHECK(context.require(logicalAnd(k >= intImm(0), k <= call.shape(0)[size_t(axis)]), call,
-                              "k is out of range"));
+  BEVEL_CHECK(
+      context.require(logicalAnd(k >= intImm(0), k <= call.shape(0)[axis]), call, "k is out of range"));
   Array<Expr> shape = call.shape(0);
-  shape.set(size_t(axis), k);
-  return Type(
-      make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
+  shape.set(axis, k);
+  return tupleOf({tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)});
 }
 
 // k is a value of the run, so it is only known behind the call.
 Result<Type> topkLargeInfer(const OpCall& call, InferContext& context) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  if (!call.dtype(0).isFloat() && !call.dtype(0).isInteger())
-    return call.unsupported("is not defined on " + call.dtype(0).str());
-  if (!call.dtype(1).isInteger()) return call.invalid("k must be an integer");
+  BEVEL_TRY(size_t axis, checkedAxis(call));
   Array<Expr> shape = call.shape(0);
-  shape.set(size_t(axis), context.unknownDim("k"));
-  return Type(
-      make<const TupleTypeNode>(Array<Type>{tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)}));
-}
-
-// (v, i) comes before (w, k): a better value, or the same at a smaller index. NaN is larger than all.
-Expr before(bool largest, const Expr& v, const Expr& i, const Expr& w, const Expr& k) {
-  Expr better = largest ? v > w : v < w, same = eq(v, w);
-  if (v->dtype.isFloat()) {
-    Expr nv = callIntrin(Intrin::kIsNan, v), nw = callIntrin(Intrin::kIsNan, w);
-    better = logicalOr(better, largest ? logicalAnd(nv, logicalNot(nw)) : logicalAnd(nw, logicalNot(nv)));
-    same = logicalOr(same, logicalAnd(nv, nw));
-  }
-  return logicalOr(better, logicalAnd(same, i < k));
+  shape.set(axis, context.unknownDim("k"));
+  return tupleOf({tensorOf(call.dtype(0), shape), tensorOf(kInt64, shape)});
 }
 
 // k passes over the axis, each for the first element behind the one chosen before.
 Result<TeTensors> topkCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
-  size_t a = size_t(axis);
+  size_t a = axisOf(call);
   bool largest = call.i("largest") != 0;
   const te::Tensor& x = in[0];
-  Array<Expr> shape = x.shape();
+  Array<Expr> shape = x.shape(), zero = {intImm(0)};
   shape.set(a, call.values(1)[0]);
   Buffer values = buffer("values", x.dtype(), shape), indices = buffer("indices", kInt64, shape);
   Buffer best = buffer("best", kInt64, {intImm(1)}), last = buffer("last", kInt64, {intImm(1)});
-  std::vector<Var> loops;
-  Array<Expr> index;
-  for (size_t d = 0; d < x.rank(); ++d) {
-    loops.push_back(var(fmt::format("i{}", d), kInt64));
-    index.push_back(loops.back());
-  }
-  Array<Expr> zero = {intImm(0)};
   DType t = computeType(x.dtype());
-  auto element = [&](const Expr& i) {
-    Array<Expr> at = index;
-    at.set(a, i);
-    return castTo(t, x(at));
+  auto chooseAlong = [&](const std::vector<Var>& loops) {
+    Array<Expr> index(loops.begin(), loops.end());
+    auto before = [&](const Expr& i, const Expr& k) {
+      Array<Expr> left = index, right = index;
+      left.set(a, i);
+      right.set(a, k);
+      return comesBefore(largest, largest, castTo(t, x(left)), i, castTo(t, x(right)), k);
+    };
+    Var i = var("candidate", kInt64);
+    Expr lastAt = load(last, zero), bestAt = load(best, zero), none = intImm(-1);
+    Expr fresh = logicalOr(eq(lastAt, none), before(max(lastAt, intImm(0)), i));
+    Expr wins = logicalOr(eq(bestAt, none), before(i, max(bestAt, intImm(0))));
+    Stmt scan = forLoop(i, x.shape()[a], make<const IfNode>(logicalAnd(fresh, wins), store(best, i, zero)));
+    Expr chosen = max(bestAt, intImm(0));
+    Array<Expr> source = index;
+    source.set(a, chosen);
+    Stmt put =
+        seq({store(values, x(source), index), store(indices, chosen, index), store(last, chosen, zero)});
+    Stmt body = forLoop(loops[a], shape[a], seq({store(best, none, zero), scan, put}));
+    body = seq({store(last, none, zero), body});
+    return Stmt(make<const AllocNode>(best, make<const AllocNode>(last, body)));
   };
-  Var i = var("candidate", kInt64);
-  Expr lastAt = load(last, zero), bestAt = load(best, zero), none = intImm(-1);
-  Expr fresh = logicalOr(eq(lastAt, none), before(largest, element(max(lastAt, intImm(0))),
-                                                  max(lastAt, intImm(0)), element(i), i));
-  Expr wins = logicalOr(eq(bestAt, none), before(largest, element(i), i, element(max(bestAt, intImm(0))),
-                                                 max(bestAt, intImm(0))));
-  Stmt scan = forLoop(i, x.shape()[a], make<const IfNode>(logicalAnd(fresh, wins), store(best, i, zero)));
-  Expr chosen = max(bestAt, intImm(0));
-  Array<Expr> source = index;
-  source.set(a, chosen);
-  Stmt put = seq({store(values, x(source), index), store(indices, chosen, index), store(last, chosen, zero)});
-  Stmt body = forLoop(loops[a], shape[a], seq({store(best, none, zero), scan, put}));
-  body = seq({store(last, none, zero), body});
-  body = make<const AllocNode>(best, make<const AllocNode>(last, body));
-  for (size_t d = x.rank(); d-- > 0;)
-    if (d != a) body = forLoop(loops[d], x.shape()[d], body);
-  return te::externOp({values, indices}, {x}, "topk", body);
+  return te::externOp({values, indices}, {x}, "topk", loopNest(x.shape(), chooseAlong, "i", a));
 }
 
 // ---- nonzero
@@ -94,7 +66,6 @@ Result<TeTensors> topkCompute(const OpCall& call, const TeTensors& in) {
 // The count comes from outside: it is read into a shape before.
 Result<Type> nonzeroInfer(const OpCall& call, InferContext&) {
   if (call.values(1).size() != 1) return call.invalid("one count is expected");
-  if (call.dtype(0).isString()) return call.unsupported("is not defined on strings");
   return tensorOf(kInt64, {intImm(int64_t(call.rank(0))), call.values(1)[0]});
 }
 
@@ -104,46 +75,37 @@ Result<TeTensors> nonzeroCompute(const OpCall& call, const TeTensors& in) {
   Expr n = call.values(1)[0];
   Buffer out = buffer("nonzero", kInt64, {intImm(int64_t(x.rank())), n}),
          at = buffer("at", kInt64, {intImm(1)});
-  Array<Expr> zero = {intImm(0)}, index;
-  std::vector<Var> loops;
-  for (size_t d = 0; d < x.rank(); ++d) {
-    loops.push_back(var(fmt::format("i{}", d), kInt64));
-    index.push_back(loops.back());
-  }
-  Expr here = load(at, zero), value = x(index);
-  std::vector<Stmt> stores;
-  for (size_t d = 0; d < x.rank(); ++d) stores.push_back(store(out, loops[d], {intImm(int64_t(d)), here}));
-  stores.push_back(store(at, here + 1, zero));
-  Expr set = x.dtype().isBool()
-                 ? value
-                 : ne(castTo(computeType(x.dtype()), value), constant(computeType(x.dtype()), 0));
-  Stmt body = make<const IfNode>(logicalAnd(set, here < n), seq(stores));
-  for (size_t d = x.rank(); d-- > 0;) body = forLoop(loops[d], x.shape()[d], body);
+  Array<Expr> zero = {intImm(0)};
+  DType t = computeType(x.dtype());
+  Stmt body = loopNest(x.shape(), [&](const std::vector<Var>& loops) {
+    Expr here = load(at, zero), value = x(Array<Expr>(loops.begin(), loops.end()));
+    std::vector<Stmt> stores;
+    for (size_t d = 0; d < x.rank(); ++d) stores.push_back(store(out, loops[d], {intImm(int64_t(d)), here}));
+    stores.push_back(store(at, here + 1, zero));
+    Expr set = x.dtype().isBool() ? value : ne(castTo(t, value), constant(t, 0));
+    return Stmt(make<const IfNode>(logicalAnd(set, here < n), seq(stores)));
+  });
   body = make<const AllocNode>(at, seq({store(at, intImm(0), zero), body}));
   return te::externOp({out}, {x}, "nonzero", body);
 }
 
 // ---- unique, non_max_suppression: functions of the run time
-// ------------------------------------------------------------
 
 Result<Type> uniqueInfer(const OpCall& call, InferContext& context) {
   Expr found = context.unknownDim("unique"), length;
   Array<Expr> shape = {found};
   if (call.hasAttr("axis")) {
-    BEVEL_TRY(int64_t axis, normalizeAxis(call, call.i("axis"), call.rank(0)));
+    BEVEL_TRY(size_t axis, checkedAxis(call));
     shape = call.shape(0);
-    length = shape[size_t(axis)];
-    shape.set(size_t(axis), found);
+    length = shape[axis];
+    shape.set(axis, found);
   } else
     length = product(context.analyzer, call.shape(0));
-  Array<Type> fields = {tensorOf(call.dtype(0), shape), tensorOf(kInt64, {found}), tensorOf(kInt64, {length}),
-                        tensorOf(kInt64, {found})};
-  return Type(make<const TupleTypeNode>(fields));
+  return tupleOf({tensorOf(call.dtype(0), shape), tensorOf(kInt64, {found}), tensorOf(kInt64, {length}),
+                  tensorOf(kInt64, {found})});
 }
 
 Result<Type> nmsInfer(const OpCall& call, InferContext& context) {
-  if (call.rank(0) != 3 || call.rank(1) != 3)
-    return call.invalid("boxes [n, b, 4] and scores [n, c, b] are expected");
   if (call.dtype(0) != kFloat32 || call.dtype(1) != kFloat32)
     return call.unsupported("takes float32 boxes and scores");
   const Array<Expr>&boxes = call.shape(0), &scores = call.shape(1);
@@ -160,12 +122,10 @@ Result<Type> bitcastInfer(const OpCall& call, InferContext&) {
   if (t.bits != call.dtype(0).bits || t.bits < 8) return call.invalid("the dtypes have different widths");
   return tensorOf(t, call.shape(0));
 }
-Result<TeTensors> bitcastCompute(const OpCall& call, const TeTensors& in) {
+Expr bitcastElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
   DType t = call.dtypeAttr("dtype");
-  return TeTensors{te::compute(in[0].shape(), "bitcast", [&](const Array<Var>& i) {
-    Expr x = in[0](exprs(i));
-    return x->dtype == t ? x : callAs(t, Intrin::kReinterpret, {x});
-  })};
+  Expr x = in[0](exprs(i));
+  return x->dtype == t ? x : callAs(t, Intrin::kReinterpret, {x});
 }
 
 } // namespace
@@ -224,7 +184,7 @@ void register_selection(OpRegistry& r) {
          .inputs = {"x"},
          .attrs = {required(dtypeAttr("dtype"))},
          .infer = bitcastInfer,
-         .compute = bitcastCompute,
+         .compute = elements("bitcast", bitcastElement),
          .layout = LayoutKind::kAny,
          .tests = {"float32[5] dtype=int32", "uint8[5] dtype=int8", "bool[5] dtype=uint8"}});
 }

@@ -106,15 +106,8 @@ Result<TeTensors> reshapeCompute(const OpCall& call, const TeTensors& in) {
 
 Result<Type> expandDimsInfer(const OpCall& call, InferContext&) {
   Ints axes = call.ints("axis");
-  size_t rank = call.rank(0) + axes.size();
-  BEVEL_TRY(Ints sorted, normalizeAxes(call, axes, rank));
-  Array<Expr> shape;
-  for (size_t i = 0, k = 0, a = 0; i < rank; ++i)
-    if (a < sorted.size() && sorted[a] == int64_t(i))
-      shape.push_back(intImm(1)), ++a;
-    else
-      shape.push_back(call.shape(0)[k++]);
-  return tensorOf(call.dtype(0), shape);
+  BEVEL_TRY(Ints sorted, normalizeAxes(call, axes, call.rank(0) + axes.size()));
+  return tensorOf(call.dtype(0), inserted(call.shape(0), sorted, dims(Ints(sorted.size(), 1))));
 }
 
 Result<Ints> squeezedAxes(const OpCall& call) {
@@ -127,45 +120,22 @@ Result<Ints> squeezedAxes(const OpCall& call) {
 
 Result<Type> squeezeInfer(const OpCall& call, InferContext& context) {
   BEVEL_TRY(Ints axes, squeezedAxes(call));
-  Array<Expr> shape;
-  for (size_t i = 0, a = 0; i < call.rank(0); ++i) {
-    const Expr& d = call.shape(0)[i];
-    if (a < axes.size() && axes[a] == int64_t(i)) {
-      ++a;
-      if (auto c = asConst(d); c && *c != 1)
-        return call.invalid(fmt::format("axis {} has {} elements, not 1", i, *c));
-      BEVEL_CHECK(context.require(eq(d, intImm(1)), call, "a squeezed axis does not have one element"));
-    } else
-      shape.push_back(d);
+  for (int64_t axis : axes) {
+    const Expr& d = call.shape(0)[size_t(axis)];
+    if (auto c = asConst(d); c && *c != 1)
+      return call.invalid(fmt::format("axis {} has {} elements, not 1", axis, *c));
+    BEVEL_CHECK(context.require(eq(d, intImm(1)), call, "a squeezed axis does not have one element"));
   }
-  return tensorOf(call.dtype(0), shape);
+  return tensorOf(call.dtype(0), without(call.shape(0), axes));
 }
 
-Result<TeTensors> expandDimsCompute(const OpCall& call, const TeTensors& in) {
-  Array<Expr> to = resultShape(call);
-  BEVEL_TRY(Ints axes, normalizeAxes(call, call.ints("axis"), to.size()));
-  return TeTensors{te::compute(to, "expand_dims", [&](const Array<Var>& i) {
-    Array<Expr> index;
-    for (size_t d = 0, a = 0; d < to.size(); ++d)
-      if (a < axes.size() && axes[a] == int64_t(d))
-        ++a;
-      else
-        index.push_back(i[d]);
-    return in[0](index);
-  })};
+Expr expandDimsElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  return in[0](without(exprs(i), *normalizeAxes(call, call.ints("axis"), i.size())));
 }
 
-Result<TeTensors> squeezeCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(Ints axes, squeezedAxes(call));
-  return TeTensors{te::compute(resultShape(call), "squeeze", [&](const Array<Var>& i) {
-    Array<Expr> index;
-    for (size_t d = 0, a = 0, k = 0; d < call.rank(0); ++d)
-      if (a < axes.size() && axes[a] == int64_t(d))
-        index.push_back(intImm(0)), ++a;
-      else
-        index.push_back(i[k++]);
-    return in[0](index);
-  })};
+Expr squeezeElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  Ints axes = *squeezedAxes(call);
+  return in[0](inserted(exprs(i), axes, dims(Ints(axes.size(), 0))));
 }
 
 // ---- permute_dims
@@ -190,13 +160,11 @@ Result<Type> permuteInfer(const OpCall& call, InferContext&) {
   return tensorOf(call.dtype(0), shape);
 }
 
-Result<TeTensors> permuteCompute(const OpCall& call, const TeTensors& in) {
-  BEVEL_TRY(Ints axes, permutation(call));
-  return TeTensors{te::compute(resultShape(call), "transpose", [&](const Array<Var>& i) {
-    Array<Expr> index(axes.size() ? in[0].shape() : Array<Expr>{});
-    for (size_t d = 0; d < axes.size(); ++d) index.set(size_t(axes[d]), i[d]);
-    return in[0](index);
-  })};
+Expr permuteElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  Ints axes = *permutation(call);
+  Array<Expr> index = exprs(i);
+  for (size_t d = 0; d < axes.size(); ++d) index.set(size_t(axes[d]), i[d]);
+  return in[0](index);
 }
 
 // ---- broadcast_to
@@ -215,10 +183,8 @@ Result<Type> broadcastToInfer(const OpCall& call, InferContext& context) {
     if (auto c = asConst(d); c && *c < 0) return call.invalid("a dimension is negative");
   return tensorOf(call.dtype(0), to);
 }
-Result<TeTensors> broadcastToCompute(const OpCall& call, const TeTensors& in) {
-  Array<Expr> to = resultShape(call);
-  return TeTensors{
-      te::compute(to, "broadcast_to", [&](const Array<Var>& i) { return readBroadcast(in[0], to, i); })};
+Expr broadcastToElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+  return readBroadcast(in[0], call.values(1), i);
 }
 
 // ---- shapes and tensors
@@ -226,14 +192,12 @@ Result<TeTensors> broadcastToCompute(const OpCall& call, const TeTensors& in) {
 Result<Type> shapeToTensorInfer(const OpCall& call, InferContext&) {
   return tensorOf(kInt64, dims({int64_t(call.values(0).size())}));
 }
-Result<TeTensors> shapeToTensorCompute(const OpCall& call, const TeTensors&) {
+Expr shapeToTensorElement(const OpCall& call, const TeTensors&, const Array<Var>& i) {
   const Array<Expr>& values = call.values(0);
-  return TeTensors{te::compute(resultShape(call), "shape_to_tensor", [&](const Array<Var>& i) {
-    Expr e = values.empty() ? intImm(0) : castTo(kInt64, values.back());
-    for (size_t k = values.size(); k-- > 1;)
-      e = select(i[0] < intImm(int64_t(k)), castTo(kInt64, values[k - 1]), e);
-    return e;
-  })};
+  Expr e = values.empty() ? intImm(0) : castTo(kInt64, values.back());
+  for (size_t k = values.size(); k-- > 1;)
+    e = select(i[0] < intImm(int64_t(k)), castTo(kInt64, values[k - 1]), e);
+  return e;
 }
 
 Result<Type> tensorToShapeInfer(const OpCall& call, InferContext&) {
@@ -258,34 +222,34 @@ void register_shape(OpRegistry& r) {
          .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {required(intsAttr("axis"))},
          .infer = expandDimsInfer,
-         .compute = expandDimsCompute,
+         .compute = elements("expand_dims", expandDimsElement),
          .tests = {"float32[2,3] axis=[0,-1]", "float32[] axis=[0]"}});
   r.add({.name = "squeeze",
          .doc = "Axes of one element are removed: those named, else all. ONNX Squeeze.",
          .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intsAttr("axis")},
          .infer = squeezeInfer,
-         .compute = squeezeCompute,
+         .compute = elements("squeeze", squeezeElement),
          .tests = {"float32[1,3,1]", "float32[1,3,1] axis=[-1]"}});
   r.add({.name = "permute_dims",
          .doc = "Axes in another order; reversed by default. ONNX Transpose.",
          .inputs = {OpInput("x").of(Elements::kAll)},
          .attrs = {intsAttr("axes")},
          .infer = permuteInfer,
-         .compute = permuteCompute,
+         .compute = elements("transpose", permuteElement),
          .tests = {"float32[2,3,4]", "float32[2,3,4] axes=[1,2,0]", "float32[5,7] axes=[-1,0]"}});
   r.add(
       {.name = "broadcast_to",
        .doc = "Numpy broadcast to a shape. See ONNX Expand, whose target is broadcast with the input first.",
        .inputs = {OpInput("x").of(Elements::kAll), {"shape", InputKind::kShape}},
        .infer = broadcastToInfer,
-       .compute = broadcastToCompute,
+       .compute = elements("broadcast_to", broadcastToElement),
        .tests = {"float32[3,1] shape(2,3,4)", "float32[] shape(2,0)"}});
   r.add({.name = "shape_to_tensor",
          .doc = "The values of a shape as an int64 vector. ONNX Shape.",
          .inputs = {{"shape", InputKind::kShape}},
          .infer = shapeToTensorInfer,
-         .compute = shapeToTensorCompute,
+         .compute = elements("shape_to_tensor", shapeToTensorElement),
          .tests = {"shape(3,5,7)", "shape()"}});
   r.add({.name = "tensor_to_shape",
          .doc = "An int64 vector as a shape value; bind its elements by match_cast.",

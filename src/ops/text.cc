@@ -6,31 +6,13 @@ namespace bevel::ops {
 
 namespace {
 
-Status requireText(const OpCall& call, size_t inputs) {
-  for (size_t i = 0; i < inputs; ++i)
-    if (!call.dtype(i).isString()) return call.invalid("strings are expected");
-  return {};
-}
-
-Result<Type> concatInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireText(call, 2));
-  return broadcastInfer(call, context);
-}
-Result<Type> equalInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireText(call, 2));
-  return compareInfer(call, context);
-}
-
 Result<Type> splitInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireText(call, 1));
   Array<Expr> parts = call.shape(0);
   parts.push_back(context.unknownDim("parts"));
-  return Type(make<const TupleTypeNode>(
-      Array<Type>{tensorOf(call.dtype(0), parts), tensorOf(kInt64, call.shape(0))}));
+  return tupleOf({tensorOf(call.dtype(0), parts), tensorOf(kInt64, call.shape(0))});
 }
 
 Result<Type> normalizeInfer(const OpCall& call, InferContext& context) {
-  BEVEL_CHECK(requireText(call, 1));
   if (call.rank(0) < 1 || call.rank(0) > 2) return call.invalid("[n] or [1, n] is expected");
   Array<Expr> shape = call.shape(0);
   shape.set(shape.size() - 1, context.unknownDim("kept"));
@@ -38,14 +20,12 @@ Result<Type> normalizeInfer(const OpCall& call, InferContext& context) {
 }
 
 Result<Type> toNumberInfer(const OpCall& call, InferContext&) {
-  BEVEL_CHECK(requireText(call, 1));
   DType t = call.dtypeAttr("dtype");
   if (t != kFloat32 && t != DType::Float(64) && t != kInt32 && t != kInt64)
     return call.unsupported("gives float32, float64, int32 and int64 only");
   return tensorOf(t, call.shape(0));
 }
 Result<Type> fromNumberInfer(const OpCall& call, InferContext&) {
-  if (call.dtype(0).isString()) return call.invalid("numbers are expected");
   return tensorOf(DType::String(), call.shape(0));
 }
 
@@ -55,13 +35,13 @@ void register_text(OpRegistry& r) {
   r.add({.name = "text.concat",
          .doc = "a followed by b, with broadcasting. ONNX StringConcat.",
          .inputs = {OpInput("a").of(Elements::kStrings), OpInput("b").of(Elements::kStrings)},
-         .infer = concatInfer,
+         .infer = broadcastInfer,
          .packed = "bevel.text_concat",
          .onnx = {{"StringConcat", 20}}});
   r.add({.name = "text.equal",
          .doc = "Where a and b are the same text, with broadcasting. ONNX Equal on strings.",
          .inputs = {OpInput("a").of(Elements::kStrings), OpInput("b").of(Elements::kStrings)},
-         .infer = equalInfer,
+         .infer = compareInfer,
          .packed = "bevel.text_equal"});
   r.add({.name = "text.split",
          .doc = "The parts between delimiters, at most maxsplit + 1, and their numbers; without delimiter "
