@@ -108,9 +108,7 @@ Result<TeTensors> convCompute(const OpCall& call, const TeTensors& in) {
     if (hwo) weight.push_back(oc);
     return te::sum(castTo(acc, x(source)) * castTo(acc, in[1](weight)), axes);
   });
-  return TeTensors{acc == out ? y
-                              : mapTensor(
-                                    y, "conv_cast", [](Expr e) { return e; }, out)};
+  return TeTensors{acc == out ? y : mapTensor(y, "conv_cast", [](Expr e) { return e; }, out)};
 }
 
 // ---- transposed
@@ -169,9 +167,7 @@ Result<TeTensors> transposeCompute(const OpCall& call, const TeTensors& in) {
     Expr term = castTo(acc, x(source)) * castTo(acc, in[1](weight));
     return te::sum(ifThenElse(valid, term, constant(acc, 0)), axes);
   });
-  return TeTensors{acc == x.dtype() ? y
-                                    : mapTensor(
-                                          y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
+  return TeTensors{acc == x.dtype() ? y : mapTensor(y, "conv_cast", [](Expr e) { return e; }, x.dtype())};
 }
 
 } // namespace

@@ -76,8 +76,7 @@ Result<TeTensors> matmulCompute(const OpCall& call, const TeTensors& in) {
     return te::sum(x * y, {k});
   });
   if (acc == out) return TeTensors{sum};
-  return TeTensors{mapTensor(
-      sum, "matmul_cast", [](Expr x) { return x; }, out)};
+  return TeTensors{mapTensor(sum, "matmul_cast", [](Expr x) { return x; }, out)};
 }
 
 } // namespace

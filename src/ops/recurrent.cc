@@ -88,8 +88,8 @@ struct Layout {
   Array<Expr> stateShape;
   DType t;
   explicit Layout(const OpCall& c, const TeTensors& i)
-      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]),
-        hidden(c.shape(1)[1]), stateShape{steps + 1, batch, hidden}, t(computeType(c.dtype(0))) {}
+      : call(c), in(i), steps(c.shape(0)[0]), batch(c.shape(0)[1]), hidden(c.shape(1)[1]),
+        stateShape{steps + 1, batch, hidden}, t(computeType(c.dtype(0))) {}
   bool reverse() const { return call.i("reverse") != 0; }
   bool hasLengths() const { return call.has(lengthsInput(call)); }
   Expr length(const Expr& b) const { return castTo(kInt64, in[lengthsInput(call)]({b})); }
@@ -105,9 +105,8 @@ struct Layout {
     return castTo(t, in[0]({time(i[0], i[1]), i[1], Expr(i[2]) + hidden * g}));
   }
   te::Tensor initial(size_t input, const std::string& name) const {
-    return te::compute({intImm(1), batch, hidden}, name, [&](const Array<Var>& i) {
-      return castTo(t, in[input]({i[1], i[2]}));
-    });
+    return te::compute({intImm(1), batch, hidden}, name,
+                       [&](const Array<Var>& i) { return castTo(t, in[input]({i[1], i[2]})); });
   }
   // sum_k state[s-1, b, k] * r[g*H + j, k] for all gates in [first, first + count): [T+1, B, count*H].
   te::Tensor recurrent(const te::Tensor& state, int64_t first, int64_t count, const std::string& name,

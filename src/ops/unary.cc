@@ -104,8 +104,7 @@ Expr infinite(const OpCall& call, const Expr& x) {
 }
 
 Result<TeTensors> isinfCompute(const OpCall& call, const TeTensors& in) {
-  return TeTensors{mapTensor(
-      in[0], "isinf", [&](Expr x) { return infinite(call, x); }, kBool)};
+  return TeTensors{mapTensor(in[0], "isinf", [&](Expr x) { return infinite(call, x); }, kBool)};
 }
 
 Result<Type> boolInfer(const OpCall& call, InferContext&) {
