@@ -130,8 +130,11 @@ Status VmFunction::emitKernel(const GraphCall& call, const GlobalVar& name, cons
   for (const Var& v : kernelDims(f)) {
     auto it = dims.find(v);
     if (it == dims.end())
-      return fail(ErrorCode::kInternal,
-                  fmt::format("dimension '{}' of '{}' has no value", v->name, name->name));
+      return fail(
+          Error(ErrorCode::kInvalid, fmt::format("size '{}' of tensor program '{}' has no value: it is no "
+                                                 "dimension of a tensor",
+                                                 v->name, name->name))
+              .help("make it a scalar parameter"));
     BEVEL_TRY(ImageArg a, slots_.value(it->second));
     args.push_back(std::move(a));
   }

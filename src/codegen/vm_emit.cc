@@ -10,6 +10,7 @@
 #include "loop/kernel_signature.h"
 #include "loop/lower.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -391,6 +392,8 @@ Status emitAll(VmTables& tables, std::map<std::string, ShapeSlots>& slots) {
     builders.push_back(&tables.program.image->addFunction(attrStr(attrs, "global_symbol", name)));
     tables.functions.emplace(name, builders.back()->index());
   }
+  if (std::ranges::all_of(functions, [](const auto& f) { return attrInt(f.second->attrs, "private") != 0; }))
+    return fail(ErrorCode::kInvalid, "the module has no function that can be called from outside");
   for (size_t i = 0; i < functions.size(); ++i) {
     const auto& [name, f] = functions[i];
     auto ok = VmFunction(tables, *builders[i], slots[name], name).run(f);

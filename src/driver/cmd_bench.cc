@@ -226,10 +226,7 @@ void addBench(CLI::App& app, Command& command) {
               "Time of every kernel with its share of the machine's roofline and its ONNX nodes");
   c->add_flag("--json", flags->json, "Print one JSON object");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

@@ -65,10 +65,7 @@ void addCompile(CLI::App& app, Command& command) {
   c->add_flag("--no-debug", flags->noDebug, "No line tables for debuggers and profilers");
   c->add_flag("--json", flags->json, "Print what was done as JSON");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

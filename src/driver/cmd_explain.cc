@@ -148,10 +148,7 @@ void addExplain(CLI::App& app, Command& command) {
   c->add_flag("--traces", flags->traces, "Show every schedule's trace");
   c->add_flag("--json", flags->json, "Print it as JSON");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

@@ -133,10 +133,7 @@ void addInspect(CLI::App& app, Command& command) {
   c->add_option("MODEL", flags->model, "An ONNX model, or a text module (.py, .bvl)")->required();
   c->add_flag("--json", flags->json, "Print it as JSON");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

@@ -68,10 +68,7 @@ void addOps(CLI::App& app, Command& command) {
   c->add_option("FILTER", flags->filter, "Part of a name");
   c->add_flag("--onnx", flags->onnx, "ONNX operators with the opset versions at which their meaning changes");
   c->add_flag("--json", flags->json, "Print both as JSON");
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

@@ -17,7 +17,7 @@ namespace {
 
 struct OptFlags {
   BuildFlags build;
-  std::string file, passes, output, stopAfter, function, expect;
+  std::string model, passes, output, stopAfter, function, expect;
   bool list = false, verifyEach = false, printChanged = false, json = false;
 };
 
@@ -65,9 +65,9 @@ Status optimise(const OptFlags& f) {
     list(context, f.json);
     return {};
   }
-  if (f.file.empty())
+  if (f.model.empty())
     return fail(Error(ErrorCode::kUsage, "no file given").help("bevel opt FILE, or --list for the passes"));
-  BEVEL_TRY(Module module, readModel(f.file, options));
+  BEVEL_TRY(Module module, readModel(f.model, options));
   BEVEL_TRY(std::vector<Pass> passes, chosenPasses(context, f));
   if (!f.build.schedule.empty() && passes.empty()) {
     BEVEL_TRY(module, applyTraceFile(module, f.build.schedule));
@@ -80,7 +80,7 @@ Status optimise(const OptFlags& f) {
   std::vector<PassTiming> timings;
   run.timings = &timings;
   BEVEL_TRY(Module result, runPasses(passes, module, run));
-  BEVEL_TRY(result, only(result, f.function, f.file));
+  BEVEL_TRY(result, only(result, f.function, f.model));
   clearProgress();
   if (f.build.timings) fmt::print(stderr, "{}", timingTable(timings));
   if (!f.expect.empty()) return compare(result, f, options);
@@ -110,7 +110,7 @@ Status run(const OptFlags& f) {
 void addOpt(CLI::App& app, Command& command) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* c = app.add_subcommand("opt", "Read a module, run passes or a schedule on it, print it");
-  c->add_option("FILE", flags->file, "A text module (.py, .bvl) or an ONNX model");
+  c->add_option("FILE", flags->model, "A text module (.py, .bvl) or an ONNX model");
   c->add_option("--passes", flags->passes,
                 "Names of passes, separated by commas; a name may come again. See --list")
       ->type_name("A,B,…");
@@ -132,10 +132,7 @@ void addOpt(CLI::App& app, Command& command) {
   addBuildFlags(*c, flags->build);
   c->footer("--schedule FILE applies a trace before the passes, or by itself: the program that the schedule "
             "makes.");
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

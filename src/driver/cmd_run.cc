@@ -251,10 +251,7 @@ void addRun(CLI::App& app, Command& command) {
               "Run tensor programs by the reference interpreter: as written, or as --schedule makes them");
   c->add_flag("--json", flags->json, "Show the outputs, all of their values, as one JSON object");
   addBuildFlags(*c, flags->build);
-  c->callback([flags, &command] {
-    command.json = flags->json;
-    command.action = [flags] { return run(*flags); };
-  });
+  runsOn(*c, command, flags, run);
 }
 
 } // namespace bevel

@@ -4,6 +4,7 @@
 #include "driver/compile.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,22 @@ class App;
 
 namespace bevel {
 
-/// What the chosen command does. `json`: errors are printed as JSON too.
+/// What the chosen command does. `json`: errors are printed as JSON too. `model`: the file that is named where an error
+/// about a model names none.
 struct Command {
   std::function<Status()> action;
   bool json = false;
+  std::string model;
 };
+/// The command, where it is chosen: `run` with its flags.
+template <class App, class Flags>
+void runsOn(App& app, Command& command, std::shared_ptr<Flags> flags, Status (*run)(const Flags&)) {
+  app.callback([flags, run, &command] {
+    command.json = flags->json;
+    if constexpr (requires { flags->model; }) command.model = flags->model;
+    command.action = [flags, run] { return run(*flags); };
+  });
+}
 
 void addRun(CLI::App& app, Command& command);
 void addCompile(CLI::App& app, Command& command);

@@ -82,7 +82,11 @@ int runTool(int argc, char** argv) {
     status = fail(ErrorCode::kInternal, e.what());
   }
   clearProgress();
-  return status ? 0 : report(status.error(), command.json);
+  if (status) return 0;
+  Error& error = status.error();
+  bool ofModel = exitCode(error.code) == 3 && error.code != ErrorCode::kIo;
+  if (ofModel && error.file.empty()) error.file = command.model;
+  return report(error, command.json);
 }
 
 } // namespace

@@ -78,7 +78,7 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
   // Plain variables first, so that composed dimensions find their values.
   for (size_t i = 0; i < pattern.size(); ++i)
     if (pattern[i].is<VarNode>() && !bindings.count(cast<VarNode>(pattern[i])))
-      bindings[cast<VarNode>(pattern[i])] = actual[i];
+      bindings[cast<VarNode>(pattern[i])] = castTo(pattern[i]->dtype, actual[i]);
   for (size_t i = 0; i < pattern.size(); ++i) {
     Expr expected = substitute(pattern[i], bindings);
     auto ce = asConst(expected), ca = asConst(actual[i]);

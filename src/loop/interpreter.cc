@@ -99,7 +99,7 @@ private:
 
   // --- memory ---
 
-  void allocate(const Buffer& b) {
+  void allocate(const Buffer& b, bool shared) {
     std::vector<int64_t> shape;
     for (const Expr& d : b->shape) shape.push_back(std::max<int64_t>(evalInt(d), 0)); // below zero: none
     if (!b->strides.empty()) { // room for the last element
@@ -112,7 +112,7 @@ private:
     if (!count) fault(count.error().message, b);
     if (*count > (int64_t(1) << 32)) fault("allocation of '" + b->name + "' is too large to interpret", b);
     memory_[b->data] = std::make_shared<Memory>(
-        Memory::allocated(b->dtype.scalar(), *count * b->dtype.lanes, options_.filled));
+        Memory::allocated(b->dtype.scalar(), *count * b->dtype.lanes, options_.filled, shared));
   }
 
   Memory& memoryOf(const Buffer& b) {
@@ -451,7 +451,7 @@ private:
       eval(s.as<EvaluateNode>()->value);
       return;
     case Kind::kAlloc:
-      allocate(s.as<AllocNode>()->buffer);
+      allocate(s.as<AllocNode>()->buffer, true);
       return run(s.as<AllocNode>()->body);
     case Kind::kDeclBuffer:
       return run(s.as<DeclBufferNode>()->body);
@@ -534,7 +534,7 @@ private:
       if (a.type == IterType::kReduce) first &= v == low;
     }
     for (const MatchBuffer& m : b.matches) matchBuffer(*m);
-    for (const Buffer& a : b.allocs) allocate(a);
+    for (const Buffer& a : b.allocs) allocate(a, false);
     if (b.init && first) run(b.init);
     if (!initOnly) run(b.body);
   }

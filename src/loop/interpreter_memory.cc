@@ -12,8 +12,9 @@ Memory Memory::ofParameter(Ref<TensorObject> bytes) {
   return out;
 }
 
-Memory Memory::allocated(DType t, int64_t count, bool filled) {
+Memory Memory::allocated(DType t, int64_t count, bool filled, bool shared) {
   Memory out;
+  out.shared_ = shared;
   out.bytes_ = TensorObject::zeros(t, {count});
   out.written_.assign(size_t(out.bytes_->byteSize()), filled);
   if (filled) std::memset(out.bytes_->mutableBytes(), 0x5a, size_t(out.bytes_->byteSize()));
@@ -85,7 +86,7 @@ bool Memory::writeRaces(const Iteration& now, size_t at, bool changes) {
   Touch& t = touch(now, at);
   if (!now.loop) return t = {}, false;
   bool another = changes && t.writer != kNone && t.writer != now.index;
-  bool races = (another && isParameter()) || (changes && t.reader != kNone && t.reader != now.index);
+  bool races = (another && shared_) || (changes && t.reader != kNone && t.reader != now.index);
   t.open = another || (t.open && t.writer != kNone);
   t.writer = now.index;
   return races;

@@ -17,14 +17,14 @@ struct Iteration {
 
 /// Bytes behind a data variable. Views of other element types share them.
 ///
-/// Memory notes which iterations of a parallel loop touched each byte. An iteration may use allocated memory as its
-/// own when it writes before it reads: each thread gets a copy. What one iteration reads of another, and what
+/// Memory notes which iterations of a parallel loop touched each byte. An iteration may use what a block allocates as
+/// its own when it writes before it reads: each thread gets a copy. What one iteration reads of another, and what
 /// depends on which iteration comes last, is a race.
 class Memory {
 public:
   static Memory ofParameter(Ref<TensorObject> bytes);
-  /// `filled`: with arbitrary values, which may be read.
-  static Memory allocated(DType t, int64_t count, bool filled);
+  /// `filled`: with arbitrary values, which may be read. `shared`: by all iterations of the loops inside.
+  static Memory allocated(DType t, int64_t count, bool filled, bool shared);
 
   const Ref<TensorObject>& tensor() const { return bytes_; } // as the first buffer declared it
   bool holds(DType t, int64_t i) { return i >= 0 && i < as(t).size(); }
@@ -55,6 +55,7 @@ private:
   bool writeRaces(const Iteration& now, size_t at, bool changes);
 
   Ref<TensorObject> bytes_;
+  bool shared_ = true;
   std::vector<bool> written_; // a flag a byte; empty: all written (parameters)
   std::vector<std::pair<DType, Ref<TensorObject>>> views_;
   std::vector<Touch> touched_; // a byte each, as far as parallel loops came

@@ -64,7 +64,7 @@ bool isView(const PrimFunc& f) {
   const BlockNode* block = soleBlock(f);
   const auto* store = block ? block->body.as<StoreNode>() : nullptr;
   const auto* load = store ? store->value.as<LoadNode>() : nullptr;
-  if (!load || store->predicate || load->predicate) return false;
+  if (!load || store->predicate || load->predicate || load->dtype != load->buffer->dtype) return false;
   std::vector<Buffer> tensors;
   for (const Buffer& b : f->buffers)
     if (b) tensors.push_back(b);

@@ -325,7 +325,7 @@ Result<Type> arangeInfer(const OpCall& call, InferContext&) {
   if (call.values(2).size() != 1) return call.invalid("scalars are expected");
   return tensorOf(call.dtype(0), call.values(2));
 }
-Expr arangeElement(const OpCall& call, const TeTensors& in, const Array<Var>& i) {
+Expr arangeElement(const OpCall&, const TeTensors& in, const Array<Var>& i) {
   DType t = computeType(in[0].dtype());
   return castTo(in[0].dtype(), widen(in[0]({})) + castTo(t, i[0]) * widen(in[1]({})));
 }

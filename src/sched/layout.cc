@@ -36,6 +36,17 @@ IndexMap retyped(const IndexMap& map, DType dtype) {
   return out;
 }
 
+Result<Array<Expr>> mappedShape(const IndexMap& map, const Array<Expr>& shape, Analyzer& analyzer) {
+  Array<Expr> wide;
+  for (const Expr& d : shape) wide.push_back(castTo(kInt64, d));
+  BEVEL_TRY(Array<Expr> extents, retyped(map, kInt64).applyShape(wide, analyzer));
+  for (size_t k = 0; k < map.final.size(); ++k)
+    if (DType t = map.final[k]->dtype; asConst(extents[k]).value_or(0) > maxValue(t))
+      return illegal("dimension " + std::to_string(k) + " of the new layout has " +
+                     std::to_string(*asConst(extents[k])) + " elements, which does not fit " + t.str());
+  return map.applyShape(shape, analyzer);
+}
+
 Array<Range> rangesOfShape(const Array<Expr>& shape) {
   Array<Range> out;
   for (const Expr& d : shape) out.push_back(range(constant(d->dtype, 0), d));

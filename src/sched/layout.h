@@ -7,6 +7,8 @@ namespace bevel {
 
 /// The map with index variables and constants of that integer type.
 IndexMap retyped(const IndexMap& map, DType dtype);
+/// The shape that the map makes of one. Fails (kIllegal) where a dimension does not fit the type of the indices.
+Result<Array<Expr>> mappedShape(const IndexMap& map, const Array<Expr>& shape, Analyzer& analyzer);
 /// [0, d) for each dimension.
 Array<Range> rangesOfShape(const Array<Expr>& shape);
 /// The inverse of a map that is one to one on the box; `padding` is constant false where its image has no

@@ -238,10 +238,10 @@ INSTANTIATE_TEST_SUITE_P(Compile, Programs, ::testing::Bool());
 
 TEST(Compile, ProgramsThatCannotBeFunctions) {
   EXPECT_NE(run("@T.prim_func\ndef main(A: T.Buffer((4,), \"float32\"), x: T.float32):\n    A[0] = x\n", {})
-                .error.find("its parameter 'x' cannot come from outside"),
+                .error.find("parameter 'x' is float32, which cannot come from outside"),
             std::string::npos);
   EXPECT_NE(run("@T.prim_func\ndef main(A: T.Buffer((4,), \"float32\")):\n    T.evaluate(0)\n", {})
-                .error.find("it writes none of its parameters"),
+                .error.find("the program writes none of its parameters"),
             std::string::npos);
 }
 

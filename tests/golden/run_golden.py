@@ -12,7 +12,7 @@
     ...
 
 $INPUT is the path of the first input, $DIR the folder with all inputs (calls run there), $ROOT the repository. In
-what is compared, the paths are written back as these names. A printed module must be read back as the same text.
+what is compared, the paths are written back as these names, and half of the machine's memory as $MEMORY. A printed module must be read back as the same text.
 `./dev golden --update [FILTER]` rewrites outputs and errors.
 
 The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md. Each
@@ -75,6 +75,7 @@ def execute(sections, tool):
         def hide(text):
             for name, path in sorted(names.items(), key=lambda item: -len(item[1])):
                 text = text.replace(path, name)
+            text = re.sub(r"the most is [0-9.]+ MB", "the most is $MEMORY", text)
             return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
         output, errors = [], []

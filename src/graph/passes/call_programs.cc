@@ -113,7 +113,9 @@ struct Roles {
       const Var& p = f->params[i];
       if (!f->buffers[i] && !p->dtype.isInteger())
         return fail(
-            Error(ErrorCode::kUnsupported, "its parameter '" + p->name + "' cannot come from outside")
+            Error(ErrorCode::kUnsupported, "parameter '" + p->name + "' is " + p->dtype.str() +
+                                               ", which cannot come from outside of a library")
+                .at(f)
                 .help("parameters are buffers and integers; or make the program private and call it"));
       if (!f->buffers[i]) r.scalars.push_back(p), bound.insert(p);
     }
@@ -129,7 +131,11 @@ struct Roles {
       if (result) r.results.push_back(b);
       if (!result || copied) addInput(b);
     }
-    if (r.results.empty()) return fail(Error(ErrorCode::kInvalid, "it writes none of its parameters"));
+    if (r.results.empty())
+      return fail(
+          Error(ErrorCode::kInvalid, "the program writes none of its parameters")
+              .at(f)
+              .help("a function of a library gives results: store into a buffer, or declare T.writes"));
     for (const Buffer& b : r.results) {
       auto unbound = [&](const Expr& d) {
         return usesAnyVar(d, [&](const VarNode* v) { return !bound.contains(Var(v)); });
@@ -185,18 +191,19 @@ Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc&
   BEVEL_TRY(Roles roles, Roles::of(f));
   GlobalVar program = make<const GlobalVarNode>(name);
   builder.updateFunction(program, inCallOrder(f, roles));
-  VarMap fresh; // sizes and scalars have variables of their own in the caller
-  Array<Expr> given, wanted;
-  for (const Var& v : roles.scalars) {
-    Var own = var(v->name, kInt64);
-    fresh[v] = castTo(v->dtype, own);
-    given.push_back(own), wanted.push_back(fresh[v]);
-  }
-  for (const Var& v : kernelDims(f))
-    if (!fresh.contains(v)) fresh[v] = var(v->name, v->dtype);
+  VarMap own, narrow; // sizes and scalars have variables in the caller, and must fit those of the program
+  auto add = [&](const Var& v) {
+    auto [it, isNew] = own.emplace(v, var(v->name, kInt64));
+    if (isNew) narrow[v] = castTo(v->dtype, it->second);
+    return it->second;
+  };
+  Array<Expr> given;
+  for (const Var& v : roles.scalars) given.push_back(add(v));
+  for (const Var& v : kernelDims(f)) add(v);
   auto typeOf = [&](const Buffer& b) -> Type {
     Array<Expr> shape;
-    for (const Expr& d : b->shape) shape.push_back(castTo(kInt64, substitute(d, fresh)));
+    for (const Expr& d : b->shape)
+      shape.push_back(d.is<VarNode>() ? own.at(cast<VarNode>(d)) : castTo(kInt64, substitute(d, narrow)));
     return make<const TensorTypeNode>(b->dtype, shape);
   };
   Array<GraphVar> params;
@@ -208,7 +215,7 @@ Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc&
   Array<GraphExpr> operands = {program, make<const TupleNode>(args)};
   if (!given.empty()) {
     params.push_back(make<const GraphVarNode>("scalars", make<const ShapeTypeNode>(given)));
-    operands.push_back(make<const ShapeExprNode>(wanted));
+    operands.push_back(make<const ShapeExprNode>(given));
   }
   Dict attrs = dict({{"global_symbol", make<const StringImmNode>(name)},
                      {"input_names", names(roles.inputs)},

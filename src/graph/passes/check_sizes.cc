@@ -81,7 +81,14 @@ private:
     for (size_t i = 0; i < program->params.size(); ++i) {
       const Buffer& b = program->buffers[i];
       if (!b) {
-        if (scalars && scalar < scalars->values.size()) dims[program->params[i]] = scalars->values[scalar];
+        if (scalars && scalar < scalars->values.size()) {
+          const Expr& value = scalars->values[scalar];
+          DType t = program->params[i]->dtype;
+          dims[program->params[i]] = castTo(t, value);
+          if (t.bits < value->dtype.bits)
+            require(logicalAnd(value >= constant(value->dtype, minValue(t)),
+                               value <= constant(value->dtype, maxValue(t))));
+        }
         ++scalar;
         continue;
       }

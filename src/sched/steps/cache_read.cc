@@ -98,8 +98,7 @@ static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
   BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
   BEVEL_CHECK(checkUnchanged(info, plan, body, info.blocks[size_t(consumers.back())].name()));
   Analyzer analyzer;
-  bindDims(sch.func(), analyzer);
-  for (const For& l : info.blocks[size_t(consumers.front())].loops) bindLoop(l, analyzer);
+  bindContext(sch, findBlock(sch.func()->body, info.blocks[size_t(consumers.front())].name()), analyzer);
   BEVEL_TRY(Array<Range> region, consumedRegion(body, plan, analyzer));
   return finishCache(sch, plan, true, region);
 }

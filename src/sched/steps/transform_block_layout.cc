@@ -54,7 +54,7 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
     extents.push_back(castTo(dtype, iv->domain->extent));
     box.push_back(range(constant(dtype, 0), extents.back()));
   }
-  BEVEL_TRY(Array<Expr> shape, map.applyShape(extents, analyzer));
+  BEVEL_TRY(Array<Expr> shape, mappedShape(map, extents, analyzer));
   BEVEL_TRY(PaddedInverse inverse, invertPadded(map, box, analyzer));
 
   auto changed = mutableCopy(block);

@@ -130,7 +130,7 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   plan.map = retyped(s.indexMap, buffer->rank() ? buffer->shape[0]->dtype : kInt64);
-  BEVEL_TRY(Array<Expr> shape, plan.map.applyShape(buffer->shape, analyzer));
+  BEVEL_TRY(Array<Expr> shape, mappedShape(plan.map, buffer->shape, analyzer));
   BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(buffer->shape), analyzer));
   auto changed = mutableCopy(buffer);
   changed->shape = shape;
