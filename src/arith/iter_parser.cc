@@ -76,6 +76,15 @@ void IterParser::addPiece(IterSum& sum, const IterSplit& piece) {
   sum.pieces.push_back(piece);
 }
 
+static void convert(IterSplit& piece, DType t) {
+  for (Expr* x : {&piece.lowerFactor, &piece.extent, &piece.scale}) *x = castTo(t, *x);
+}
+
+static void convert(IterSum& sum, DType t) {
+  for (IterSplit& p : sum.pieces) convert(p, t);
+  sum.base = castTo(t, sum.base);
+}
+
 Result<IterSum> IterParser::parse(const Expr& e) {
   if (!isIndexType(e->dtype)) return fail(notAffine(e, "the index is not of an index type"));
   AnalyzerState& state = an_.state();
@@ -112,6 +121,10 @@ Result<IterSum> IterParser::parse(const Expr& e) {
   Expr rest = state.toExpr(base, t);
   if (!rest) return fail(notAffine(e, "the offset leaves the index type"));
   sum.base = simp(sum.base + rest);
+  DType widest = sum.base->dtype;
+  for (const IterSplit& p : sum.pieces)
+    if (p.scale->dtype.bits > widest.bits) widest = p.scale->dtype;
+  if (widest != t) convert(sum, widest);
   return sum;
 }
 
@@ -125,12 +138,13 @@ Result<IterSum> IterParser::parseAtom(const Expr& atom) {
         return IterSum{{{m, one, m->extent, one}}, min};
       }
   }
-  if (auto c = atom.as<CastNode>();
-      c && isIndexType(t) && isIndexType(c->value->dtype) && t.bits >= c->value->dtype.bits) {
+  if (auto c = atom.as<CastNode>(); c && isIndexType(t) && isIndexType(c->value->dtype)) {
+    bool narrows = t.bits < c->value->dtype.bits;
+    ConstBound b = narrows ? an_.bound(c->value) : ConstBound{0, 0};
+    if (narrows && (b.min < minValue(t) || b.max > maxValue(t)))
+      return fail(notAffine(atom, "a value is cast to a type that may not hold it"));
     BEVEL_TRY(IterSum inner, parse(c->value));
-    for (IterSplit& p : inner.pieces)
-      for (Expr* x : {&p.lowerFactor, &p.extent, &p.scale}) *x = castTo(t, *x);
-    inner.base = castTo(t, inner.base);
+    if (!narrows) convert(inner, t); // else its parts stay wide: alone they may not fit
     return inner;
   }
   auto b = atom.as<BinaryNode>();
@@ -395,8 +409,12 @@ Status IterParser::constrain(IterSum sum, const Expr& low, const Expr& high, con
 // Checks.
 
 Status IterParser::checkMark(const IterMark& mark, std::vector<IterSplit> splits) {
-  DType t = mark->extent->dtype;
-  Expr expected = constant(t, 1), who = mark->var ? Expr(mark->var) : normalize(mark->sum, an_);
+  DType t = mark->extent->dtype; // or wider, where a part is
+  for (const IterSplit& p : splits)
+    if (p.extent->dtype.bits > t.bits) t = p.extent->dtype;
+  for (IterSplit& p : splits) convert(p, t);
+  Expr expected = constant(t, 1), extent = castTo(t, mark->extent),
+       who = mark->var ? Expr(mark->var) : normalize(mark->sum, an_);
   bool complete = level_ != IterMapLevel::kSurjective;
   if (splits.empty()) return complete ? Status(fail(notAffine(who, "an iterator is not used"))) : Status();
   size_t count = splits.size();
@@ -420,13 +438,13 @@ Status IterParser::checkMark(const IterMark& mark, std::vector<IterSplit> splits
   bool ok = true;
   switch (level_) {
   case IterMapLevel::kBijective:
-    ok = equal(reach, mark->extent);
+    ok = equal(reach, extent);
     break;
   case IterMapLevel::kSurjective:
-    ok = count == 1 || an_.proveLessEqual(reach, mark->extent);
+    ok = count == 1 || an_.proveLessEqual(reach, extent);
     break;
   case IterMapLevel::kInjective:
-    ok = an_.proveLessEqual(mark->extent, reach);
+    ok = an_.proveLessEqual(extent, reach);
     break;
   }
   return ok ? Status()

@@ -129,9 +129,14 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_CHECK(checkAccesses(sch.func(), buffer));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
-  plan.map = retyped(s.indexMap, buffer->rank() ? buffer->shape[0]->dtype : kInt64);
-  BEVEL_TRY(Array<Expr> shape, mappedShape(plan.map, buffer->shape, analyzer));
-  BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(buffer->shape), analyzer));
+  DType widest = buffer->rank() ? buffer->shape[0]->dtype : kInt64;
+  for (const Expr& d : buffer->shape)
+    if (d->dtype.bits > widest.bits) widest = d->dtype;
+  Array<Expr> from;
+  for (const Expr& d : buffer->shape) from.push_back(castTo(widest, d));
+  plan.map = retyped(s.indexMap, widest);
+  BEVEL_TRY(Array<Expr> shape, mappedShape(plan.map, from, analyzer));
+  BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(from), analyzer));
   auto changed = mutableCopy(buffer);
   changed->shape = shape;
   plan.changed = Buffer(changed);
