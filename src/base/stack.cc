@@ -10,7 +10,7 @@ namespace bevel {
 namespace {
 constexpr size_t kLeast = size_t(8) << 20;
 
-thread_local bool onLargeStack = false;
+thread_local bool isLargeStack = false;
 
 struct Task {
   FunctionRef<void()> run;
@@ -18,7 +18,7 @@ struct Task {
 };
 
 void* enter(void* task) {
-  onLargeStack = true;
+  isLargeStack = true;
   try {
     static_cast<Task*>(task)->run();
   } catch (...) {
@@ -29,7 +29,7 @@ void* enter(void* task) {
 } // namespace
 
 void withLargeStack(FunctionRef<void()> f) {
-  if (onLargeStack) return f();
+  if (isLargeStack) return f();
   size_t bytes = size_t(1) << 30;
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)

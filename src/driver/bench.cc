@@ -6,16 +6,11 @@
 #include "ir/parser.h"
 
 #include <algorithm>
-#include <chrono>
 #include <thread>
 #include <unistd.h>
 
 namespace bevel {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 typedef float Vector8 __attribute__((vector_size(32)));
 typedef uint64_t Words __attribute__((vector_size(32), aligned(8), may_alias));
@@ -149,7 +144,7 @@ Result<std::vector<KernelTime>> kernelTimes(const Session& session, size_t runs,
   double total = 0;
   for (int32_t i = 0; i < bevel_profile_num_rows(session.instance()); ++i) {
     bevel_profile_entry e = {};
-    if (int32_t status = bevel_profile_row(session.instance(), i, &e)) return fail(runtimeError(status));
+    BEVEL_CHECK(runtimeStatus(bevel_profile_row(session.instance(), i, &e)));
     if (e.kind == BEVEL_CALLEE_FUNCTION) continue; // what it calls is listed
     std::string name = e.callee, nodes = e.origins ? e.origins : "";
     size_t k = 0;

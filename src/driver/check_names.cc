@@ -1,10 +1,8 @@
 // See check_names.h.
 #include "driver/check_names.h"
 
-#include "base/file.h"
 #include "base/near_name.h"
 #include "driver/commands.h"
-#include "import/onnx_proto.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -41,37 +39,29 @@ Names scalarParameters(const Module& module) {
   return out;
 }
 
-// Those that the file names: the importer has put values in place of some.
-Status addNames(const std::string& path, Names& dims, Names& inputs) {
-  BEVEL_TRY(auto file, MappedFile::open(path));
-  auto model = onnx::parseModel({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
-  if (!model) return fail(std::move(model.error()).in(path));
-  for (const auto& info : model->graph.inputs) {
-    inputs.push_back(info.name);
-    for (const auto& d : info.type.shape) dims.push_back(d.param);
-  }
-  return {};
-}
-
 Status check(const char* what, const std::string& name, Names known) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  std::sort(known.begin(), known.end());
+  if (std::ranges::count(known, name)) return {};
+  std::ranges::sort(known);
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  std::string list;
-  for (const std::string& k : known)
-    if (!k.empty()) list += (list.empty() ? "" : ", ") + k;
-  Error error(ErrorCode::kUsage, fmt::format("there is no {} '{}'; there {}", what, name,
-                                             list.empty() ? "is none" : "are: " + list));
-  error.hint = didYouMean(name, known);
-  return fail(std::move(error));
+  return fail(noSuchName(what, name, known));
 }
 
 } // namespace
 
+Error noSuchName(const std::string& what, const std::string& name, const Names& known) {
+  std::string list;
+  for (const std::string& k : known)
+    if (!k.empty()) list += (list.empty() ? "" : ", ") + k;
+  std::string there = list.empty() ? "is none" : "are: " + list;
+  Error error(ErrorCode::kUsage, fmt::format("there is no {} '{}'; there {}", what, name, there));
+  return std::move(error).help(didYouMean(name, known));
+}
+
 Status checkNames(const BuildOptions& options, const std::string& path, const Module& module) {
   if (options.dims.empty() && options.shapes.empty()) return {};
-  Names dims = dimensionsOf(module), inputs;
-  if (isOnnxPath(path)) BEVEL_CHECK(addNames(path, dims, inputs));
+  Names dims = dimensionsOf(module);
+  BEVEL_TRY(GraphInputs file, onnxGraphInputs(path)); // the importer has put values in place of some
+  dims.insert(dims.end(), file.dims.begin(), file.dims.end());
   Names scalars = scalarParameters(module), known = dims;
   known.insert(known.end(), scalars.begin(), scalars.end());
   for (const auto& [name, value] : options.dims) {
@@ -80,7 +70,7 @@ Status checkNames(const BuildOptions& options, const std::string& path, const Mo
     if (value < 0 && std::find(dims.begin(), dims.end(), name) != dims.end())
       return fail(ErrorCode::kUsage, fmt::format("dimension '{}' cannot be {}", name, value));
   }
-  for (const auto& [name, shape] : options.shapes) BEVEL_CHECK(check("ONNX input", name, inputs));
+  for (const auto& [name, shape] : options.shapes) BEVEL_CHECK(check("ONNX input", name, file.names));
   return {};
 }
 

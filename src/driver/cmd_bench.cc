@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -37,10 +36,6 @@ struct Measured {
   std::vector<KernelTime> rows;
   Machine machine;
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double peakMegabytes() {
   rusage usage = {};
@@ -81,13 +76,7 @@ void printProfile(const std::vector<KernelTime>& rows, const Machine& machine) {
 }
 
 Status feed(Session& session, const BenchFlags& f, const BuildOptions& options) {
-  for (const std::string& text : f.inputs) {
-    BEVEL_TRY(auto pair, keyValue(text, "--input"));
-    BEVEL_TRY(size_t index, session.inputIndex(pair.first));
-    HostValue value;
-    BEVEL_TRY(value.tensor, readNpy(pair.second));
-    BEVEL_CHECK(session.setInput(index, value));
-  }
+  BEVEL_CHECK(session.setFiles(f.inputs));
   return session.setRandom(uint64_t(f.random), options.dims);
 }
 
@@ -192,8 +181,7 @@ Status run(const BenchFlags& f) {
   BEVEL_TRY(Measured measured, measure(module, f, options, begin, name));
   measured.function = name;
   if (f.json)
-    say("{}\n", measuredJson(f, measured, options.target)
-                    .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    sayJson(measuredJson(f, measured, options.target));
   else
     printMeasured(f, measured);
   return {};

@@ -19,7 +19,7 @@ struct CompileFlags {
 Status run(const CompileFlags& f) {
   BEVEL_TRY(BuildOptions options, buildOptions(f.build));
   options.debugInfo = !f.noDebug;
-  if (f.output.empty() && f.build.dumpDir.empty())
+  if (f.output.empty() && f.build.options.dumpDir.empty())
     return fail(Error(ErrorCode::kUsage, "nothing to write: give -o FILE.so or --dump-dir DIR"));
   if (!f.output.empty() && !f.output.ends_with(".so"))
     return fail(
@@ -43,7 +43,7 @@ Status run(const CompileFlags& f) {
                           {"seconds", compiled.seconds + compiled.kernels.seconds},
                           {"simpler_schedules", simpler},
                           {"passes", passes}};
-    say("{}\n", out.dump(2));
+    sayJson(out);
   } else if (!f.output.empty()) {
     std::error_code ignored;
     say("{}: {} kernels ({} from the cache), {:.1f} MB, {:.1f} s\n", f.output,

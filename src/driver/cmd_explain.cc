@@ -132,7 +132,7 @@ Status run(const ExplainFlags& f) {
               {"schedules", schedules},
               {"arena", arenaOf(compiled.module)}};
   if (f.json)
-    say("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    sayJson(out);
   else
     show(out, compiled.notes, f.traces);
   return {};

@@ -95,10 +95,7 @@ Status inspect(const InspectFlags& f) {
   json out;
   if (isOnnxPath(f.model)) {
     registerOps();
-    OnnxOptions import;
-    import.dims = options.dims;
-    import.shapes = options.shapes;
-    BEVEL_TRY(OnnxModel model, importOnnx(f.model, import));
+    BEVEL_TRY(OnnxModel model, importOnnx(f.model, {options.dims, options.shapes}));
     BEVEL_CHECK(checkNames(options, f.model, model.module));
     out = describe(model.module);
     json opsets = json::object();
@@ -113,16 +110,14 @@ Status inspect(const InspectFlags& f) {
   out["file_bytes"] = uint64_t(std::filesystem::file_size(f.model, ignored));
   clearProgress();
   if (f.json)
-    say("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+    sayJson(out);
   else
     show(out);
   return {};
 }
 
 Status run(const InspectFlags& f) {
-  Status out;
-  withLargeStack([&] { out = inspect(f); });
-  return out;
+  return onLargeStack([&] { return inspect(f); });
 }
 
 } // namespace

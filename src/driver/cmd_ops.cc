@@ -39,8 +39,7 @@ Status run(const OpsFlags& f) {
   for (const auto& [name, versions] : onnxOperators())
     if (wanted(name)) onnx.push_back({{"name", name}, {"versions", versions}});
   if (f.json) {
-    say("{}\n",
-        json({{"operators", ops}, {"onnx", onnx}}).dump(2, ' ', false, json::error_handler_t::replace));
+    sayJson(json({{"operators", ops}, {"onnx", onnx}}));
     return {};
   }
   if (!f.onnx) {

@@ -30,7 +30,7 @@ void list(PipelineContext& context, bool json) {
       if (!json) say("  {:24} {}\n", p.name, p.doc);
     }
   }
-  if (json) say("{}\n", nlohmann::json({{"passes", rows}}).dump(2));
+  if (json) sayJson(nlohmann::json({{"passes", rows}}));
 }
 
 // A trace alone shows just what the schedule makes; before other passes it is a pass like them.
@@ -69,8 +69,8 @@ Status optimise(const OptFlags& f) {
     return fail(Error(ErrorCode::kUsage, "no file given").help("bevel opt FILE, or --list for the passes"));
   BEVEL_TRY(Module module, readModel(f.model, options));
   BEVEL_TRY(std::vector<Pass> passes, chosenPasses(context, f));
-  if (!f.build.schedule.empty() && passes.empty()) {
-    BEVEL_TRY(module, applyTraceFile(module, f.build.schedule));
+  if (!options.scheduleFile.empty() && passes.empty()) {
+    BEVEL_TRY(module, applyTraceFile(module, options.scheduleFile));
   }
   PassOptions run = passOptions(options);
   run.verifyEach = true;
@@ -92,7 +92,7 @@ Status optimise(const OptFlags& f) {
     for (const PassTiming& t : timings)
       ran.push_back({{"name", t.name}, {"ms", t.seconds * 1000}, {"changed", t.changed}});
     nlohmann::json out = {{"module", bevel::print(result, print)}, {"passes", ran}};
-    say("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    sayJson(out);
   } else if (f.output.empty()) {
     say("{}", bevel::print(result, print));
   }
@@ -100,9 +100,7 @@ Status optimise(const OptFlags& f) {
 }
 
 Status run(const OptFlags& f) {
-  Status out;
-  withLargeStack([&] { out = optimise(f); });
-  return out;
+  return onLargeStack([&] { return optimise(f); });
 }
 
 } // namespace

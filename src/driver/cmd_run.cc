@@ -42,13 +42,6 @@ std::string inputFile(const RunFlags& f, size_t i) {
   return "";
 }
 
-Result<HostValue> readValue(const std::string& path, int32_t kind) {
-  if (path.ends_with(".pb")) return readPb(path, kind);
-  HostValue out;
-  BEVEL_TRY(out.tensor, readNpy(path));
-  return out;
-}
-
 Status makeFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -110,7 +103,7 @@ void showOutputs(const RunFlags& f, const std::vector<std::pair<std::string, Hos
       rows.push_back({{"name", name}, {"value", valueJson(value)}});
     else
       say("{}: {}\n", name, summary(value));
-  if (f.json) say("{}\n", json({{"outputs", rows}}).dump(2, ' ', false, json::error_handler_t::replace));
+  if (f.json) sayJson(json({{"outputs", rows}}));
 }
 
 Status writeOutput(const RunFlags& f, size_t i, const SessionParam& p, const HostValue& value) {
@@ -139,13 +132,7 @@ Status setInputs(Session& session, const RunFlags& f, const GraphInputs& graph) 
       BEVEL_CHECK(session.setInput(index, value));
     }
   }
-  for (const std::string& text : f.inputs) {
-    BEVEL_TRY(auto pair, keyValue(text, "--input"));
-    BEVEL_TRY(size_t index, session.inputIndex(pair.first));
-    BEVEL_TRY(HostValue value, readValue(pair.second, session.inputs()[index].kind));
-    BEVEL_CHECK(session.setInput(index, value));
-  }
-  return {};
+  return session.setFiles(f.inputs);
 }
 
 // ONNX inputs with initialisers for which a file is given.
@@ -188,8 +175,7 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
   BEVEL_TRY(auto scalars, programScalars(program, inputs));
   if (f.interpret) {
-    Status ran;
-    withLargeStack([&] { ran = interpret(program, tensors, {scalars.begin(), scalars.end()}); });
+    Status ran = onLargeStack([&] { return interpret(program, tensors, {scalars.begin(), scalars.end()}); });
     if (!ran && ran.error().code == ErrorCode::kInternal)
       ran.error().code =
           ErrorCode::kInvalid; // an access outside a buffer and the like: of the program, not of the tool

@@ -42,12 +42,11 @@ void addDocs(CLI::App& app, Command& command);
 
 /// Options that every compiling command has.
 struct BuildFlags {
-  std::string target = "host", dumpDir, schedule;
-  int compileThreads = 0;
-  bool noOpt = false, onlySchedule = false, fastMath = false, noCache = false, timings = false;
+  BuildOptions options; // what flags set as it is
+  std::string target = "host";
+  bool noOpt = false, noCache = false, timings = false;
   std::vector<std::string> dims, shapes; // NAME=VALUE
   std::vector<std::string> answers;      // QUESTION=CANDIDATE
-  std::vector<std::string> without;      // names of passes
 };
 void addBuildFlags(CLI::App& command, BuildFlags& flags);
 Result<BuildOptions> buildOptions(const BuildFlags& flags);
@@ -60,9 +59,10 @@ Result<std::pair<std::string, std::string>> keyValue(const std::string& text, co
 std::function<void(const std::string&, size_t, size_t)> progressLine();
 void clearProgress();
 
-/// Names of an ONNX model's inputs as in the file, initialisers among them included; empty for other files.
+/// Names of an ONNX model's inputs as in the file, initialisers among them included, and of their dimensions; empty for
+/// other files.
 struct GraphInputs {
-  std::vector<std::string> names;
+  std::vector<std::string> names, dims;
   std::vector<bool> initialised;
 };
 Result<GraphInputs> onnxGraphInputs(const std::string& path);

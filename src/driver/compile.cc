@@ -4,6 +4,7 @@
 #include "base/stack.h"
 #include "codegen/cache.h"
 #include "driver/check_names.h"
+#include "driver/commands.h"
 #include "graph/infer_module.h"
 #include "graph/op.h"
 #include "import/onnx.h"
@@ -18,14 +19,6 @@
 
 namespace bevel {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-bool endsWith(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && std::string_view(text).substr(text.size() - end.size()) == end;
-}
 
 void tell(const BuildOptions& o, const std::string& stage, size_t done = 0, size_t total = 0) {
   if (o.progress) o.progress(stage, done, total);
@@ -95,38 +88,25 @@ Result<Module> readText(const std::string& path) {
 
 Result<Compiled> compileModule(const Module& module, const BuildOptions& options, const std::string& main) {
   registerOps();
-  Result<Compiled> out = fail(ErrorCode::kInternal, "not run");
   // Schedules are lowered only once as a rule: where the whole fails, each is checked, so that the next simpler one is taken.
   BuildOptions unchecked = options;
   unchecked.checkSchedules = false;
-  withLargeStack([&] {
-    out = compileHere(module, unchecked, main);
+  return onLargeStack([&] {
+    auto out = compileHere(module, unchecked, main);
     bool again = !out && options.optimize && !strictSchedules();
-    if (again) out = compileHere(module, options, main);
+    return again ? compileHere(module, options, main) : std::move(out);
   });
-  return out;
 }
 
 Result<Module> readModel(const std::string& path, const BuildOptions& o) {
   registerOps();
   tell(o, "reading " + path);
-  Result<Module> out = fail(ErrorCode::kInternal, "not run");
-  withLargeStack([&] {
-    if (endsWith(path, ".py") || endsWith(path, ".bvl") || endsWith(path, ".txt")) {
-      out = readText(path);
-      return;
-    }
-    OnnxOptions import;
-    import.dims = o.dims;
-    import.shapes = o.shapes;
-    import.overridden = o.overridden;
-    auto model = importOnnx(path, import);
-    if (model)
-      out = model->module;
-    else
-      out = fail(std::move(model.error()));
-  });
-  if (out) BEVEL_CHECK(checkNames(o, path, *out));
+  BEVEL_TRY(Module out, onLargeStack([&]() -> Result<Module> {
+              if (!isOnnxPath(path)) return readText(path);
+              BEVEL_TRY(OnnxModel model, importOnnx(path, {o.dims, o.shapes, o.overridden}));
+              return model.module;
+            }));
+  BEVEL_CHECK(checkNames(o, path, out));
   return out;
 }
 
@@ -142,6 +122,14 @@ Error runtimeError(int32_t status) {
     code = ErrorCode::kInvalid;
   if (status == BEVEL_ERROR_USAGE) code = ErrorCode::kUsage;
   return Error(code, bevel_last_error());
+}
+
+Status runtimeStatus(int32_t status) {
+  return status ? Status(fail(runtimeError(status))) : Status();
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Executable::~Executable() {
@@ -180,8 +168,7 @@ Result<std::shared_ptr<Executable>> load(Compiled& compiled) {
                  out->weights_,
                  bytes,
                  nullptr};
-  int32_t status = bevel_model_from_image(&out->image_, nullptr, &out->model_);
-  if (status) return fail(runtimeError(status));
+  BEVEL_CHECK(runtimeStatus(bevel_model_from_image(&out->image_, nullptr, &out->model_)));
   compiled.program.keep.clear(); // the weights are in the block now
   compiled.module = nullptr;
   compiled.seconds += now() - begin;

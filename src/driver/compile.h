@@ -63,5 +63,9 @@ Status writeLibrary(Compiled& compiled, const std::string& path);
 
 /// An Error from the run time's last failure on this thread.
 Error runtimeError(int32_t status);
+/// The same where the status tells of one.
+Status runtimeStatus(int32_t status);
+/// Seconds of a clock that never goes back.
+double now();
 
 } // namespace bevel

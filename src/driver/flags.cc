@@ -14,47 +14,37 @@
 namespace bevel {
 
 void addBuildFlags(CLI::App& c, BuildFlags& f) {
-  const char* group = "Compiling";
+  BuildOptions& o = f.options;
+  c.option_defaults()->group("Compiling");
   c.add_option("--target", f.target,
                "Machine to compile for: host, x86-64-v2, x86-64-v3, x86-64-v4, …, with changes such as "
-               "\"x86-64-v3,cores=4\"")
-      ->group(group);
+               "\"x86-64-v3,cores=4\"");
   c.add_option(
        "--dim", f.dims,
        "Value of a named dimension, or of a scalar parameter of a tensor program, NAME=N; may be repeated")
-      ->type_name("NAME=N")
-      ->group(group);
+      ->type_name("NAME=N");
   c.add_option("--shape", f.shapes, "Shape of an ONNX input, NAME=1x3x224x224; may be repeated")
-      ->type_name("NAME=DIMS")
-      ->group(group);
-  c.add_option("--compile-threads", f.compileThreads, "Threads that compile (default: one a processor)")
-      ->check(CLI::Range(0, 1024))
-      ->group(group);
-  c.add_option("--schedule", f.schedule,
+      ->type_name("NAME=DIMS");
+  c.add_option("--compile-threads", o.threads, "Threads that compile (default: one a processor)")
+      ->check(CLI::Range(0, 1024));
+  c.add_option("--schedule", o.scheduleFile,
                "A file with a schedule script or trace, used in place of the default schedules")
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   c.add_option("--answer", f.answers,
                "Another answer to a question about the graph, as `bevel explain` lists them: "
                "'layout of conv1=channels first'; may be repeated")
-      ->type_name("QUESTION=CANDIDATE")
-      ->group(group);
-  c.add_option("--dump-dir", f.dumpDir, "Folder that gets every stage as text")
-      ->type_name("DIR")
-      ->group(group);
-  c.add_option("--without", f.without,
+      ->type_name("QUESTION=CANDIDATE");
+  c.add_option("--dump-dir", o.dumpDir, "Folder that gets every stage as text")->type_name("DIR");
+  c.add_option("--without", o.without,
                "Leave out these passes, so that what one of them gains can be measured")
       ->delimiter(',')
-      ->type_name("PASS,...")
-      ->group(group);
-  c.add_flag("--no-opt", f.noOpt, "Plain loops: no fusion, no schedules")->group(group);
-  c.add_flag("--only-schedule", f.onlySchedule,
-             "Of the optimisations, only the schedules: operators as they are, nothing fused or moved")
-      ->group(group);
-  c.add_flag("--fast-math", f.fastMath, "Allow reassociation and approximate division (docs/numerics.md)")
-      ->group(group);
-  c.add_flag("--no-cache", f.noCache, "Do not use the on-disk kernel cache")->group(group);
-  c.add_flag("--timings", f.timings, "Print the time of every pass to standard error")->group(group);
+      ->type_name("PASS,...");
+  c.add_flag("--no-opt", f.noOpt, "Plain loops: no fusion, no schedules");
+  c.add_flag("--only-schedule", o.onlySchedule,
+             "Of the optimisations, only the schedules: operators as they are, nothing fused or moved");
+  c.add_flag("--fast-math", o.fastMath, "Allow reassociation and approximate division (docs/numerics.md)");
+  c.add_flag("--no-cache", f.noCache, "Do not use the on-disk kernel cache");
+  c.add_flag("--timings", f.timings, "Print the time of every pass to standard error");
 }
 
 std::string byteText(double bytes) {
@@ -103,21 +93,15 @@ void warnOfCache() {
 } // namespace
 
 Result<BuildOptions> buildOptions(const BuildFlags& f) {
-  BuildOptions o;
+  BuildOptions o = f.options;
   auto target = Target::parse(f.target);
   if (!target) {
     target.error().code = ErrorCode::kUsage;
     return fail(std::move(target.error()));
   }
   o.target = *target;
-  o.threads = f.compileThreads;
   o.optimize = !f.noOpt;
-  o.onlySchedule = f.onlySchedule;
-  o.fastMath = f.fastMath;
   o.useCache = !f.noCache;
-  o.dumpDir = f.dumpDir;
-  o.without = f.without;
-  o.scheduleFile = f.schedule;
   for (const std::string& text : f.answers) {
     size_t at = text.rfind('=');
     if (at == std::string::npos || at == 0)
@@ -153,11 +137,7 @@ void clearProgress() {
 }
 
 bool isOnnxPath(const std::string& path) {
-  for (const char* end : {".py", ".bvl", ".txt"})
-    if (path.size() >= std::string_view(end).size() &&
-        path.compare(path.size() - std::string_view(end).size(), std::string::npos, end) == 0)
-      return false;
-  return true;
+  return !path.ends_with(".py") && !path.ends_with(".bvl") && !path.ends_with(".txt");
 }
 
 Result<GraphInputs> onnxGraphInputs(const std::string& path) {
@@ -171,6 +151,7 @@ Result<GraphInputs> onnxGraphInputs(const std::string& path) {
   for (const auto& t : model->graph.sparseInitializers) constants.insert(t.values.name);
   for (const auto& info : model->graph.inputs) {
     out.names.push_back(info.name);
+    for (const auto& d : info.type.shape) out.dims.push_back(d.param);
     out.initialised.push_back(constants.count(info.name) > 0);
   }
   return out;

@@ -50,9 +50,7 @@ Status run(const Interpreted& self, const bevel_value* args) {
   }
   InterpretOptions options;
   options.module = self.module;
-  Status ran;
-  withLargeStack([&] { ran = interpret(f, tensors, scalars, options); });
-  return ran;
+  return onLargeStack([&] { return interpret(f, tensors, scalars, options); });
 }
 
 int32_t interpretPacked(const bevel_ctx*, void* self, const bevel_value* args, int32_t, bevel_value*) {
@@ -70,8 +68,7 @@ Result<PrimFunc> stub(const Module& module, const std::string& name, const PrimF
   std::string packed = fmt::format("bevel.interpret.{}.{:016x}", name, moduleHash);
   auto* self = new Interpreted{name, f, module};
   auto forget = [](void* p) { delete static_cast<Interpreted*>(p); };
-  if (int32_t status = bevel_register_packed(packed.c_str(), interpretPacked, self, forget, 1))
-    return fail(runtimeError(status));
+  BEVEL_CHECK(runtimeStatus(bevel_register_packed(packed.c_str(), interpretPacked, self, forget, 1)));
   Array<NodeRef> args{make<const StringImmNode>(packed)};
   for (size_t i : kernelBuffers(f)) args.push_back(f->buffers[i]);
   for (const Var& v : kernelDims(f)) args.push_back(v);

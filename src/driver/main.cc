@@ -33,7 +33,7 @@ void printJson(const Error& error) {
                           {"message", error.message},
                           {"notes", error.notes},
                           {"hint", error.hint}}}};
-  say("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  sayJson(out);
 }
 
 int report(const Error& error, bool json) {

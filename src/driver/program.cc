@@ -2,7 +2,7 @@
 #include "driver/program.h"
 
 #include "arith/number.h"
-#include "base/near_name.h"
+#include "driver/check_names.h"
 #include "driver/commands.h"
 #include "driver/values.h"
 #include "ir/build.h"
@@ -44,16 +44,6 @@ Result<std::string> fileFor(const Buffer& b, size_t index, const ProgramInputs& 
   return path;
 }
 
-/// Fails with the names there are.
-tl::unexpected<Error> noSuch(const char* what, const std::string& name,
-                             const std::vector<std::string>& known) {
-  std::string list;
-  for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
-  Error error(ErrorCode::kUsage, fmt::format("there is no {} '{}'; there are: {}", what, name, list));
-  error.hint = didYouMean(name, known);
-  return fail(std::move(error));
-}
-
 Status checkNames(const PrimFunc& program, const ProgramInputs& inputs) {
   std::vector<std::string> known;
   for (const Buffer& b : program->buffers)
@@ -61,7 +51,7 @@ Status checkNames(const PrimFunc& program, const ProgramInputs& inputs) {
   for (const std::string& text : inputs.named) {
     BEVEL_TRY(auto pair, keyValue(text, "--input"));
     if (std::find(known.begin(), known.end(), pair.first) == known.end())
-      return noSuch("parameter", pair.first, known);
+      return fail(noSuchName("parameter", pair.first, known));
   }
   return {};
 }
@@ -77,7 +67,7 @@ Result<std::string> chosenFunction(const Module& module, const std::string& name
   std::vector<std::string> known;
   for (const GlobalVar& v : module->names) known.push_back(v->name);
   if (known.empty()) return fail(Error(ErrorCode::kInvalid, "there is no function in it").in(path));
-  return noSuch("function", chosen, known);
+  return fail(noSuchName("function", chosen, known));
 }
 
 Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options) {

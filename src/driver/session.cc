@@ -1,6 +1,8 @@
 // See session.h.
 #include "driver/session.h"
 
+#include "driver/commands.h"
+
 #include <fmt/format.h>
 
 namespace bevel {
@@ -43,18 +45,13 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Executable> pro
   options.size = sizeof options;
   options.num_threads = threads;
   options.profile = profile;
-  if (int32_t status = bevel_instance_create(model, &options, &out->instance_))
-    return fail(runtimeError(status));
-  for (int32_t i = 0; i < bevel_model_num_inputs(model, 0); ++i) {
-    bevel_param p = {};
-    if (int32_t status = bevel_model_input(model, 0, i, &p)) return fail(runtimeError(status));
-    out->inputs_.push_back(paramOf(p));
-  }
-  for (int32_t i = 0; i < bevel_model_num_outputs(model, 0); ++i) {
-    bevel_param p = {};
-    if (int32_t status = bevel_model_output(model, 0, i, &p)) return fail(runtimeError(status));
-    out->outputs_.push_back(paramOf(p));
-  }
+  BEVEL_CHECK(runtimeStatus(bevel_instance_create(model, &options, &out->instance_)));
+  for (bool input : {true, false})
+    for (int32_t i = 0; i < (input ? bevel_model_num_inputs : bevel_model_num_outputs)(model, 0); ++i) {
+      bevel_param p = {};
+      BEVEL_CHECK(runtimeStatus((input ? bevel_model_input : bevel_model_output)(model, 0, i, &p)));
+      (input ? out->inputs_ : out->outputs_).push_back(paramOf(p));
+    }
   out->set_.resize(out->inputs_.size());
   return out;
 }
@@ -76,12 +73,22 @@ Status Session::setInput(size_t index, const HostValue& value) {
   BEVEL_TRY(bevel_value v, toRuntime(value));
   int32_t status = bevel_set_input_value(instance_, int32_t(index), &v);
   bevel_release(&v);
-  if (status) return fail(runtimeError(status));
+  BEVEL_CHECK(runtimeStatus(status));
   set_[index] = true;
   const SessionParam& p = inputs_[index];
   if (value.tensor && value.tensor->shape.size() == p.dimNames.size())
     for (size_t d = 0; d < p.dimNames.size(); ++d)
       if (!p.dimNames[d].empty()) known_.emplace(p.dimNames[d], value.tensor->shape[d]);
+  return {};
+}
+
+Status Session::setFiles(const std::vector<std::string>& named) {
+  for (const std::string& text : named) {
+    BEVEL_TRY(auto pair, keyValue(text, "--input"));
+    BEVEL_TRY(size_t index, inputIndex(pair.first));
+    BEVEL_TRY(HostValue value, readValue(pair.second, inputs_[index].kind));
+    BEVEL_CHECK(setInput(index, value));
+  }
   return {};
 }
 
@@ -107,14 +114,12 @@ Status Session::setRandom(uint64_t seed, std::map<std::string, int64_t> dims) {
 }
 
 Status Session::run() {
-  if (int32_t status = bevel_run(instance_)) return fail(runtimeError(status));
-  return {};
+  return runtimeStatus(bevel_run(instance_));
 }
 
 Result<HostValue> Session::output(size_t index) const {
   bevel_value value = {};
-  if (int32_t status = bevel_output_value(instance_, int32_t(index), &value))
-    return fail(runtimeError(status));
+  BEVEL_CHECK(runtimeStatus(bevel_output_value(instance_, int32_t(index), &value)));
   auto out = fromRuntime(value);
   bevel_release(&value);
   return out;

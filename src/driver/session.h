@@ -32,6 +32,8 @@ public:
   Result<size_t> inputIndex(const std::string& name) const;
   bool isSet(size_t input) const { return set_[input]; }
   Status setInput(size_t index, const HostValue& value);
+  /// Values of NAME=FILE, as options give them.
+  Status setFiles(const std::vector<std::string>& named);
   /// Random tensors for inputs that are not set and have no default. Dimensions that are not constant take
   /// their value from those of the same name in tensors set before, from `dims`, else 1.
   Status setRandom(uint64_t seed, std::map<std::string, int64_t> dims);

@@ -24,14 +24,9 @@ DType fromRuntimeDtype(bevel_dtype t) {
 
 namespace {
 
-Status check(int32_t status) {
-  if (status) return fail(runtimeError(status));
-  return {};
-}
-
 Result<bevel_value> tensorValue(const TensorObject& t) {
   bevel_value out = {BEVEL_TENSOR, 0, {}};
-  BEVEL_CHECK(check(
+  BEVEL_CHECK(runtimeStatus(
       bevel_tensor_new(toRuntimeDtype(t.dtype), int32_t(t.shape.size()), t.shape.data(), &out.v.tensor)));
   if (!t.dtype.isString()) {
     const DLTensor* view = bevel_tensor_view(out.v.tensor);
@@ -59,7 +54,7 @@ Result<HostValue> tensorFrom(const bevel_tensor* tensor) {
     for (int64_t i = 0; i < count; ++i) {
       const char* data = nullptr;
       size_t size = 0;
-      BEVEL_CHECK(check(bevel_tensor_string(tensor, i, &data, &size)));
+      BEVEL_CHECK(runtimeStatus(bevel_tensor_string(tensor, i, &data, &size)));
       strings.emplace_back(data, size);
     }
     out.tensor = TensorObject::ofStrings(shape, std::move(strings));
@@ -85,11 +80,17 @@ Result<HostValue> tensorFrom(const bevel_tensor* tensor) {
 
 } // namespace
 
+Result<HostValue> readValue(const std::string& path, int32_t kind) {
+  if (path.ends_with(".pb")) return readPb(path, kind);
+  BEVEL_TRY(Tensor tensor, readNpy(path));
+  return HostValue{tensor};
+}
+
 Result<bevel_value> toRuntime(const HostValue& value) {
   if (value.tensor) return tensorValue(*value.tensor);
   bevel_value out = {BEVEL_NONE, 0, {}};
   if (!value.isList) return out;
-  BEVEL_CHECK(check(bevel_list_new(&out)));
+  BEVEL_CHECK(runtimeStatus(bevel_list_new(&out)));
   for (const HostValue& item : value.items) {
     auto inner = toRuntime(item);
     int32_t status = inner ? bevel_list_append(&out, &*inner) : 0;
@@ -123,7 +124,7 @@ Result<HostValue> fromRuntime(const bevel_value& value) {
   out.isList = true;
   for (int64_t i = 0; i < bevel_list_size(&value); ++i) {
     bevel_value item = {};
-    BEVEL_CHECK(check(bevel_list_get(&value, i, &item)));
+    BEVEL_CHECK(runtimeStatus(bevel_list_get(&value, i, &item)));
     BEVEL_TRY(HostValue inner, fromRuntime(item));
     out.items.push_back(std::move(inner));
   }

@@ -27,6 +27,9 @@ Status writeNpy(const std::string& path, const TensorObject& tensor);
 Result<HostValue> readPb(const std::string& path, int32_t kind);
 Status writePb(const std::string& path, const HostValue& value, int32_t kind, const std::string& name);
 
+/// A file of either form, by its ending.
+Result<HostValue> readValue(const std::string& path, int32_t kind);
+
 /// A value of the run time, to be released by the caller.
 Result<bevel_value> toRuntime(const HostValue& value);
 /// A copy.

@@ -11,10 +11,10 @@
 namespace bevel {
 
 struct OnnxOptions {
-  std::map<std::string, int64_t> dims;                // values for named dimensions
-  std::map<std::string, std::vector<int64_t>> shapes; // shapes for inputs, by name
-  std::vector<std::string>
-      overridden; // inputs with initialisers that stay parameters, because values will be given
+  std::map<std::string, int64_t> dims = {};                // values for named dimensions
+  std::map<std::string, std::vector<int64_t>> shapes = {}; // shapes for inputs, by name
+  /// Inputs with initialisers that stay parameters, because values will be given.
+  std::vector<std::string> overridden = {};
   std::string function = "main";
 };
 

@@ -505,16 +505,10 @@ namespace bevel {
 Result<OnnxModel> importOnnx(std::string_view bytes, std::shared_ptr<const void> owner,
                              const std::string& folder, const OnnxOptions& options) {
   registerOps();
-  Result<OnnxModel> result = fail(ErrorCode::kInternal, "import did not run");
-  withLargeStack([&] {
-    auto model = onnx::parseModel(bytes);
-    if (!model) {
-      result = fail(std::move(model.error()));
-      return;
-    }
-    result = onnx::Importer(*model, onnx::TensorSource(owner, folder), options).run();
+  return onLargeStack([&]() -> Result<OnnxModel> {
+    BEVEL_TRY(onnx::ModelProto model, onnx::parseModel(bytes));
+    return onnx::Importer(model, onnx::TensorSource(owner, folder), options).run();
   });
-  return result;
 }
 
 Result<OnnxModel> importOnnx(const std::string& path, const OnnxOptions& options) {
