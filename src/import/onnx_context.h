@@ -73,7 +73,8 @@ class Term {
 public:
   Term(Node& node, Result<GraphExpr> e) : node_(&node), e_(std::move(e)) {}
   template <class T>
-  requires std::is_convertible_v<T, GraphExpr> Term(T&& e) : e_(GraphExpr(std::forward<T>(e))) {}
+    requires std::is_convertible_v<T, GraphExpr>
+  Term(T&& e) : e_(GraphExpr(std::forward<T>(e))) {}
   Term(const Array<Expr>& shape) : e_(make<const ShapeExprNode>(shape)) {}
   /// A number of the type of the last tensor beside it (int64 where there is none).
   Term(double number) : e_(GraphExpr()), number_(number) {}

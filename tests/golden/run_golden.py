@@ -12,7 +12,8 @@
     ...
 
 $INPUT is the path of the first input, $DIR the folder with all inputs (calls run there), $ROOT the repository. In
-what is compared, the paths are written back as these names, and half of the machine's memory as $MEMORY. A printed module must be read back as the same text.
+what is compared, the paths are written back as these names, and half of the machine's memory as $MEMORY. A printed
+module must be read back as the same text.
 `./dev golden --update [FILTER]` rewrites outputs and errors.
 
 The same holds for the reference pages in docs/ that the tool makes from its tables: steps.md, ops.md, passes.md. Each
