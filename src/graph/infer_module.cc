@@ -1,15 +1,13 @@
-// See the header.
+// Types of a whole module, as its text leaves them open or states them.
 //
 //   def main(x: R.Tensor((2, 3), "float32")):            def main(…) -> R.Tensor((2, 3), "float32"):
 //       y = cls.f(x)                              →          y: R.Tensor((2, 3), "float32") = cls.f(x)
 //       return y                                              return y
 //
 // Variables that get a type are new ones; what lies around them is copied, the rest of a function is shared.
-#include "graph/infer_module.h"
-
 #include "arith/analyzer.h"
 #include "graph/infer.h"
-#include "graph/op.h"
+#include "graph/passes/passes.h"
 #include "graph/shape_util.h"
 #include "graph/visitor.h"
 #include "ir/printer.h"
@@ -33,36 +31,21 @@ bool contradicts(const Expr& a, const Expr& b, Analyzer& analyzer) {
   return (plain(a) && plain(b)) || analyzer.prove(ne(castTo(kInt64, a), castTo(kInt64, b)));
 }
 
-bool contradicts(const Array<Expr>& a, const Array<Expr>& b, Analyzer& analyzer) {
-  bool out = a.size() != b.size();
-  for (size_t i = 0; i < a.size() && !out; ++i) out = contradicts(a[i], b[i], analyzer);
-  return out;
-}
-
 // No value has both types.
 bool contradicts(const Type& a, const Type& b, Analyzer& analyzer) {
   if (!a || !b || a.is<ObjectTypeNode>() || b.is<ObjectTypeNode>()) return false;
   if (a->kind != b->kind) return true;
-  if (const auto* x = a.as<TensorTypeNode>()) {
-    const auto* y = b.as<TensorTypeNode>();
-    if (!x->dtype.isVoid() && !y->dtype.isVoid() && x->dtype != y->dtype) return true;
-    if (x->ndim >= 0 && y->ndim >= 0 && x->ndim != y->ndim) return true;
-    return x->known && y->known && contradicts(x->shape, y->shape, analyzer);
-  }
-  if (const auto* x = a.as<ShapeTypeNode>()) {
-    const auto* y = b.as<ShapeTypeNode>();
-    if (x->ndim >= 0 && y->ndim >= 0 && x->ndim != y->ndim) return true;
-    return x->known && y->known && contradicts(x->values, y->values, analyzer);
-  }
-  if (const auto* x = a.as<TupleTypeNode>()) {
-    const auto* y = b.as<TupleTypeNode>();
-    bool out = x->fields_.size() != y->fields_.size();
-    for (size_t i = 0; i < x->fields_.size() && !out; ++i)
-      out = contradicts(x->fields_[i], y->fields_[i], analyzer);
-    return out;
-  }
+  auto apart = [&](const auto& x, const auto& y) { // items of two lists
+    return !std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                       [&](const auto& f, const auto& g) { return !contradicts(f, g, analyzer); });
+  };
+  if (const auto* x = a.as<TupleTypeNode>()) return apart(x->fields_, b.as<TupleTypeNode>()->fields_);
   if (const auto* x = a.as<PrimTypeNode>()) return x->dtype != b.as<PrimTypeNode>()->dtype;
-  return false;
+  auto x = dimsOf(a), y = dimsOf(b);
+  if (!x) return false;
+  if (!x->dtype.isVoid() && !y->dtype.isVoid() && x->dtype != y->dtype) return true;
+  if (x->ndim >= 0 && y->ndim >= 0 && x->ndim != y->ndim) return true;
+  return x->known && y->known && apart(*x->known, *y->known);
 }
 
 enum class State : uint8_t { kOpen, kRunning, kDone };

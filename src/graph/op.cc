@@ -3,6 +3,7 @@
 
 #include "arith/analyzer.h"
 #include "graph/infer.h"
+#include "graph/shape_util.h"
 
 #include <fmt/format.h>
 #include <memory>
@@ -98,17 +99,6 @@ Error callError(const Op& op, std::string message) {
   return callError(op.name, std::move(message));
 }
 
-// Dimensions of a tensor whose rank alone is known, as fresh variables.
-Type withPlaceholders(const TensorTypeNode& t, std::vector<Var>* placeholders) {
-  Array<Expr> shape;
-  for (int64_t i = 0; i < t.ndim; ++i) {
-    Var v = var("u", kInt64);
-    if (placeholders) placeholders->push_back(v);
-    shape.push_back(v);
-  }
-  return make<const TensorTypeNode>(t.dtype, std::move(shape), t.placement);
-}
-
 bool takes(Elements set, DType t) {
   Elements one = t.isFloat()    ? Elements::kFloats
                  : t.isBool()   ? Elements::kBools
@@ -148,8 +138,8 @@ namespace {
 Result<Type> checkTensor(const Op& op, const OpInput& input, const Type& type,
                          std::vector<Var>* placeholders) {
   BEVEL_CHECK(checkInputType(op.name, input, type));
-  const auto& t = *type.as<TensorTypeNode>();
-  return t.known ? type : withPlaceholders(t, placeholders);
+  std::vector<Var> unseen;
+  return instantiateUnknown(type, placeholders ? *placeholders : unseen, "u");
 }
 
 Result<Type> checkInput(const Op& op, const OpInput& input, const GraphExpr& arg,

@@ -93,23 +93,17 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
   return {};
 }
 
+std::optional<Dims> dimsOf(const Type& type) {
+  if (const auto* t = type.as<TensorTypeNode>()) return Dims{t->ndim, t->known ? &t->shape : nullptr, t->dtype};
+  if (const auto* s = type.as<ShapeTypeNode>())
+    return Dims{s->ndim, s->known ? &s->values : nullptr, DType::Void()};
+  return std::nullopt;
+}
+
 Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer& analyzer) {
   if (!pattern || !actual || pattern.is<ObjectTypeNode>()) return {};
   if (pattern->kind != actual->kind)
     return fail(ErrorCode::kInvalid, "a value of another kind of type is expected");
-  if (const auto* p = pattern.as<TensorTypeNode>()) {
-    const auto* a = actual.as<TensorTypeNode>();
-    if (!p->dtype.isVoid() && !a->dtype.isVoid() && p->dtype != a->dtype)
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("dtype {} expected, {} given", p->dtype.str(), a->dtype.str()));
-    if (p->ndim >= 0 && a->ndim >= 0 && p->ndim != a->ndim)
-      return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", p->ndim, a->ndim));
-    return p->known && a->known ? unifyShape(p->shape, a->shape, bindings, analyzer) : Status{};
-  }
-  if (const auto* p = pattern.as<ShapeTypeNode>()) {
-    const auto* a = actual.as<ShapeTypeNode>();
-    return p->known && a->known ? unifyShape(p->values, a->values, bindings, analyzer) : Status{};
-  }
   if (const auto* p = pattern.as<TupleTypeNode>()) {
     const auto* a = actual.as<TupleTypeNode>();
     if (p->fields_.size() != a->fields_.size())
@@ -117,67 +111,37 @@ Status unify(const Type& pattern, const Type& actual, VarMap& bindings, Analyzer
     for (size_t i = 0; i < p->fields_.size(); ++i)
       BEVEL_CHECK(unify(p->fields_[i], a->fields_[i], bindings, analyzer));
   }
-  return {};
+  auto p = dimsOf(pattern), a = dimsOf(actual);
+  if (!p) return {};
+  if (!p->dtype.isVoid() && !a->dtype.isVoid() && p->dtype != a->dtype)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("dtype {} expected, {} given", p->dtype.str(), a->dtype.str()));
+  if (pattern.is<TensorTypeNode>() && p->ndim >= 0 && a->ndim >= 0 && p->ndim != a->ndim)
+    return fail(ErrorCode::kInvalid, fmt::format("rank {} expected, {} given", p->ndim, a->ndim));
+  return p->known && a->known ? unifyShape(*p->known, *a->known, bindings, analyzer) : Status{};
 }
-
-namespace {
-
-bool allKept(const Expr& e, FunctionRef<bool(const Var&)> keep) {
-  return !usesAnyVar(e, [&](const VarNode* v) { return !keep(Var(v)); });
-}
-
-bool allKept(const Array<Expr>& dims, FunctionRef<bool(const Var&)> keep) {
-  for (const Expr& e : dims)
-    if (!allKept(e, keep)) return false;
-  return true;
-}
-
-} // namespace
 
 Type eraseVars(const Type& type, FunctionRef<bool(const Var&)> keep) {
-  if (const auto* t = type.as<TensorTypeNode>(); t && t->known && !allKept(t->shape, keep))
-    return make<const TensorTypeNode>(t->dtype, t->ndim, t->placement);
-  if (const auto* s = type.as<ShapeTypeNode>(); s && s->known && !allKept(s->values, keep))
-    return make<const ShapeTypeNode>(s->ndim);
-  if (const auto* p = type.as<PrimTypeNode>(); p && p->value && !allKept(p->value, keep))
-    return make<const PrimTypeNode>(p->dtype);
   if (const auto* t = type.as<TupleTypeNode>()) {
     Array<Type> fields;
     for (const Type& f : t->fields_) fields.push_back(eraseVars(f, keep));
     return fields == t->fields_ ? type : Type(make<const TupleTypeNode>(fields));
   }
+  if (!usesAnyVar(type, [&](const VarNode* v) { return !keep(Var(v)); })) return type;
+  if (const auto* t = type.as<TensorTypeNode>())
+    return make<const TensorTypeNode>(t->dtype, t->ndim, t->placement);
+  if (const auto* s = type.as<ShapeTypeNode>()) return make<const ShapeTypeNode>(s->ndim);
+  if (const auto* p = type.as<PrimTypeNode>()) return make<const PrimTypeNode>(p->dtype);
   return type;
 }
 
-namespace {
-
 bool sameDims(const Array<Expr>& a, const Array<Expr>& b, Analyzer& analyzer) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!provedEqual(analyzer, a[i], b[i])) return false;
-  return true;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const Expr& x, const Expr& y) { return provedEqual(analyzer, x, y); });
 }
-
-} // namespace
 
 Result<Type> joinTypes(const Type& a, const Type& b, Analyzer& analyzer) {
   if (a->kind != b->kind) return fail(ErrorCode::kInvalid, "the branches give values of different kinds");
-  if (const auto* x = a.as<TensorTypeNode>()) {
-    const auto* y = b.as<TensorTypeNode>();
-    if (x->dtype != y->dtype)
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("the branches give tensors of {} and {}", x->dtype.str(), y->dtype.str()));
-    if (x->ndim != y->ndim) return Type(make<const TensorTypeNode>(x->dtype, int64_t(-1)));
-    if (x->known && y->known && sameDims(x->shape, y->shape, analyzer)) return a;
-    return Type(make<const TensorTypeNode>(x->dtype, x->ndim));
-  }
-  if (const auto* x = a.as<ShapeTypeNode>()) {
-    const auto* y = b.as<ShapeTypeNode>();
-    if (x->ndim != y->ndim) return Type(make<const ShapeTypeNode>(int64_t(-1)));
-    return x->known && y->known && sameDims(x->values, y->values, analyzer)
-               ? a
-               : Type(make<const ShapeTypeNode>(x->ndim));
-  }
   if (const auto* x = a.as<TupleTypeNode>()) {
     const auto* y = b.as<TupleTypeNode>();
     if (x->fields_.size() != y->fields_.size())
@@ -189,58 +153,37 @@ Result<Type> joinTypes(const Type& a, const Type& b, Analyzer& analyzer) {
     }
     return Type(make<const TupleTypeNode>(fields));
   }
-  return a;
+  auto x = dimsOf(a), y = dimsOf(b);
+  if (!x) return a;
+  if (x->dtype != y->dtype)
+    return fail(ErrorCode::kInvalid,
+                fmt::format("the branches give tensors of {} and {}", x->dtype.str(), y->dtype.str()));
+  if (x->known && y->known && sameDims(*x->known, *y->known, analyzer)) return a;
+  int64_t ndim = x->ndim == y->ndim ? x->ndim : -1;
+  if (a.is<ShapeTypeNode>()) return Type(make<const ShapeTypeNode>(ndim));
+  return Type(make<const TensorTypeNode>(x->dtype, ndim));
 }
 
 bool sameType(const Type& a, const Type& b, Analyzer& analyzer) {
   if (a == b) return true;
   if (!a || !b || a->kind != b->kind) return false;
-  if (const auto* x = a.as<TensorTypeNode>()) {
-    const auto* y = b.as<TensorTypeNode>();
-    return x->dtype == y->dtype && x->ndim == y->ndim && x->known == y->known &&
-           sameDims(x->shape, y->shape, analyzer);
+  if (const auto* t = a.as<TupleTypeNode>()) {
+    const Array<Type>&x = t->fields_, &y = b.as<TupleTypeNode>()->fields_;
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [&](const Type& f, const Type& g) { return sameType(f, g, analyzer); });
   }
-  if (const auto* x = a.as<ShapeTypeNode>()) {
-    const auto* y = b.as<ShapeTypeNode>();
-    return x->ndim == y->ndim && x->known == y->known && sameDims(x->values, y->values, analyzer);
-  }
-  if (const auto* x = a.as<TupleTypeNode>()) {
-    const auto* y = b.as<TupleTypeNode>();
-    if (x->fields_.size() != y->fields_.size()) return false;
-    for (size_t i = 0; i < x->fields_.size(); ++i)
-      if (!sameType(x->fields_[i], y->fields_[i], analyzer)) return false;
-    return true;
-  }
-  return same(a, b);
+  auto x = dimsOf(a), y = dimsOf(b);
+  if (!x) return same(a, b);
+  return x->dtype == y->dtype && x->ndim == y->ndim && !x->known == !y->known &&
+         (!x->known || sameDims(*x->known, *y->known, analyzer));
 }
-
-namespace {
-
-void collectVars(const Expr& e, std::vector<Var>& out) {
-  if (asConst(e)) return;
-  walk(e, [&](const NodeRef& n) {
-    if (n.is<VarNode>() && std::find(out.begin(), out.end(), cast<VarNode>(n)) == out.end())
-      out.push_back(cast<VarNode>(n));
-    return true;
-  });
-}
-
-void collectVars(const Type& type, std::vector<Var>& out) {
-  if (const auto* t = type.as<TensorTypeNode>())
-    for (const Expr& e : t->shape) collectVars(e, out);
-  else if (const auto* s = type.as<ShapeTypeNode>())
-    for (const Expr& e : s->values) collectVars(e, out);
-  else if (const auto* p = type.as<PrimTypeNode>(); p && p->value)
-    collectVars(p->value, out);
-  else if (const auto* u = type.as<TupleTypeNode>())
-    for (const Type& f : u->fields_) collectVars(f, out);
-}
-
-} // namespace
 
 std::vector<Var> shapeVars(const Type& type) {
   std::vector<Var> out;
-  collectVars(type, out);
+  walk(type, [&](const NodeRef& n) {
+    if (n.is<VarNode>()) out.push_back(cast<VarNode>(n));
+    return !n.is<FuncTypeNode>(); // the dimensions of a function's parameters are its own
+  });
   return out;
 }
 

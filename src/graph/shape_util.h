@@ -11,6 +11,15 @@ bool provedEqual(Analyzer& analyzer, const Expr& a, const Expr& b);
 /// Product of dims [first, last), simplified; 1 when empty.
 Expr product(Analyzer& analyzer, const Array<Expr>& dims, size_t first = 0, size_t last = size_t(-1));
 
+/// What tensors and shapes have in common: the dimensions, null where they are not known. A shape has no dtype.
+struct Dims {
+  int64_t ndim;
+  const Array<Expr>* known;
+  DType dtype;
+};
+std::optional<Dims> dimsOf(const Type& type);
+bool sameDims(const Array<Expr>& a, const Array<Expr>& b, Analyzer& analyzer);
+
 /// Result of numpy broadcasting. Two symbolic dimensions that cannot be proved equal give select(a == 1, b,
 /// a) and a condition required at run time.
 Result<Array<Expr>> broadcastShapes(const OpCall& call, InferContext& context, const Array<Expr>& a,
