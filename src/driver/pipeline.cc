@@ -10,7 +10,7 @@
 #include "loop/lower.h"
 #include "sched/schedule.h"
 #include "select/passes.h"
-#include "select/split_preproc.h"
+#include "select/schedule.h"
 
 #include <fmt/format.h>
 

@@ -147,4 +147,31 @@ Result<Module> ExprMutator::mutateModule() {
   return builder.module();
 }
 
+namespace {
+
+using MapCall = FunctionRef<Result<GraphExpr>(const GraphCall&, const Op*, BlockBuilder&)>;
+
+class CallMapper : public ExprMutator {
+public:
+  CallMapper(Module module, MapCall f) : ExprMutator(std::move(module)), f_(f) {}
+
+protected:
+  GraphExpr visitExpr(const GraphExpr& original) override {
+    GraphExpr e = ExprMutator::visitExpr(original);
+    if (!e.is<GraphCallNode>()) return e;
+    auto call = cast<GraphCallNode>(e);
+    auto made = f_(call, call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr, builder);
+    return made ? *made : fault(std::move(made.error()));
+  }
+
+private:
+  MapCall f_;
+};
+
+} // namespace
+
+Result<Module> mapCalls(const Module& module, MapCall f) {
+  return CallMapper(module, f).mutateModule();
+}
+
 } // namespace bevel

@@ -62,4 +62,9 @@ private:
   std::vector<Error> faults_;
 };
 
+/// The module with f applied to every call of its graph functions, whose operands have been mapped before.
+Result<Module>
+mapCalls(const Module& module,
+         FunctionRef<Result<GraphExpr>(const GraphCall& call, const Op* op, BlockBuilder& builder)> f);
+
 } // namespace bevel

@@ -1,4 +1,4 @@
-// Schedules for every tensor program of a module.
+// Schedules for every tensor program of a module, and what goes with them.
 #pragma once
 
 #include "autosched/autosched.h"
@@ -30,5 +30,14 @@ struct ScheduleReport {
 /// can be lowered. `report` (may be null) gets one entry a program, in the order of the module.
 Result<Module> scheduleAll(const Module& module, const Target& target, bool checked, int threads = 0,
                            std::vector<ScheduleReport>* report = nullptr);
+
+/// Splits blocks annotated "preproc" off into programs of their own, called where the program is called:
+///
+///   lv = call_tir(matmul, (x, W))      →     lv = call_tir(matmul_pack, (W,))
+///                                            lv1 = call_tir(matmul, (x, lv))
+///
+/// When the arguments are constants, a later pass runs the packing at compile time. Blocks that read anything
+/// but parameters stay where they are.
+Result<Module> splitPreproc(const Module& module);
 
 } // namespace bevel

@@ -4,11 +4,12 @@
 //    parameter and writes one allocated buffer go to pack functions.
 // 2. The allocated buffer becomes a parameter; where the read parameter has no other use, it goes.
 // 3. Every call packs first.
-#include "select/split_preproc.h"
-
 #include "graph/mutator.h"
+#include "graph/visitor.h"
 #include "ir/structural.h"
+#include "select/schedule.h"
 
+#include <algorithm>
 #include <map>
 
 namespace bevel {
@@ -78,27 +79,23 @@ PrimFunc packProgram(const PrimFunc& f, const Packing& p) {
   return freshen(PrimFunc(out));
 }
 
+Array<Stmt> statementsOf(const BlockNode& block) {
+  const auto* all = block.body.as<SeqNode>();
+  return all ? all->stmts : Array<Stmt>{block.body};
+}
+
 // The program without its packings, which have become parameters behind the inputs.
 PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vector<Packing>& packings,
                      std::vector<size_t>& kept, size_t numInputs) {
+  auto anyPacking = [&](auto holds) { return std::any_of(packings.begin(), packings.end(), holds); };
   std::vector<Stmt> rest;
-  auto isPacking = [&](const Stmt& s) {
-    for (const Packing& p : packings)
-      if (p.nest == s) return true;
-    return false;
-  };
-  const auto* all = root->block->body.as<SeqNode>();
-  for (const Stmt& s : all ? all->stmts : Array<Stmt>{root->block->body})
-    if (!isPacking(s)) rest.push_back(s);
+  for (const Stmt& s : statementsOf(*root->block))
+    if (!anyPacking([&](const Packing& p) { return p.nest == s; })) rest.push_back(s);
   auto block = mutableCopy(root->block);
   block->body = seq(rest);
-  Array<Buffer> allocs;
-  for (const Buffer& a : root->block->allocs) {
-    bool packed = false;
-    for (const Packing& p : packings) packed |= p.packed->data == a->data;
-    if (!packed) allocs.push_back(a);
-  }
-  block->allocs = allocs;
+  block->allocs = {};
+  for (const Buffer& a : root->block->allocs)
+    if (!anyPacking([&](const Packing& p) { return p.packed->data == a->data; })) block->allocs.push_back(a);
   auto out = mutableCopy(f);
   out->params = {};
   out->buffers = {};
@@ -107,9 +104,8 @@ PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vec
     if (i == numInputs)
       for (const Packing& p : packings) add(p.packed->data, p.packed);
     if (i == f->params.size()) break;
-    bool gone = false;
-    for (const Packing& p : packings) gone |= p.source == i && !usesVar(block->body, f->buffers[i]->data);
-    if (gone) continue;
+    bool packed = anyPacking([&](const Packing& p) { return p.source == i; });
+    if (packed && !usesVar(block->body, f->buffers[i]->data)) continue;
     if (i < numInputs) kept.push_back(i);
     add(f->params[i], f->buffers[i]);
   }
@@ -126,52 +122,35 @@ std::map<std::string, std::optional<size_t>> inputsOfPrograms(const Module& modu
   std::map<std::string, std::optional<size_t>> out;
   for (const GraphExpr& f : module->functions) {
     if (!f.is<FunctionNode>()) continue;
-    walk(f, [&](const NodeRef& n) {
-      const auto* call = n.as<GraphCallNode>();
-      const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
-      if (!g) return true;
+    forEachCall(cast<FunctionNode>(f), [&](const GraphCall& call, const GraphVar&) {
+      const auto* g = call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
+      if (!g) return;
       size_t count = call->args[1].as<TupleNode>()->items.size();
       auto [it, fresh] = out.emplace(g->name, count);
       if (!fresh && it->second != count) it->second.reset();
-      return true;
     });
   }
   return out;
 }
 
-class Caller : public ExprMutator {
-public:
-  Caller(Module module, const std::map<std::string, Split>& splits)
-      : ExprMutator(std::move(module)), splits_(splits) {}
-
-protected:
-  GraphExpr visitExpr(const GraphExpr& original) override {
-    GraphExpr rewritten = ExprMutator::visitExpr(original);
-    const auto* call = rewritten ? rewritten.as<GraphCallNode>() : nullptr;
-    const auto* g = call && call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
-    auto it = g ? splits_.find(g->name) : splits_.end();
-    if (it == splits_.end()) return rewritten;
-    const Array<GraphExpr>& given = call->args[1].as<TupleNode>()->items;
-    Array<GraphExpr> tensors;
-    for (size_t i : it->second.kept) tensors.push_back(given[i]);
-    for (const Split::Pack& p : it->second.packs) {
-      Array<GraphExpr> source = {given[p.source]};
-      auto pack = make<GraphCallNode>(make<const OpRefNode>("call_tir"),
-                                      Array<GraphExpr>{p.program, make<const TupleNode>(source)}, nullptr,
-                                      Array<Type>{p.type}, p.type);
-      pack->origin = call->origin;
-      auto var = builder.emit(GraphExpr(pack), p.program->name);
-      if (!var) return fault(std::move(var.error()));
-      tensors.push_back(*var);
-    }
-    auto out = make<GraphCallNode>(*call);
-    out->args.set(1, make<const TupleNode>(tensors));
-    return GraphExpr(out);
+// The call of a split program, which packs first.
+Result<GraphExpr> packedCall(const GraphCall& call, const Split& split, BlockBuilder& builder) {
+  const Array<GraphExpr>& given = call->args[1].as<TupleNode>()->items;
+  Array<GraphExpr> tensors;
+  for (size_t i : split.kept) tensors.push_back(given[i]);
+  for (const Split::Pack& p : split.packs) {
+    Array<GraphExpr> source = {given[p.source]};
+    auto pack = make<GraphCallNode>(make<const OpRefNode>("call_tir"),
+                                    Array<GraphExpr>{p.program, make<const TupleNode>(source)}, nullptr,
+                                    Array<Type>{p.type}, p.type);
+    pack->origin = call->origin;
+    BEVEL_TRY(GraphVar packed, builder.emit(GraphExpr(pack), p.program->name));
+    tensors.push_back(packed);
   }
-
-private:
-  const std::map<std::string, Split>& splits_;
-};
+  auto out = mutableCopy(call);
+  out->args.set(1, make<const TupleNode>(tensors));
+  return GraphExpr(out);
+}
 
 } // namespace
 
@@ -187,8 +166,7 @@ Result<Module> splitPreproc(const Module& module) {
     if (inputs == calls.end() || !inputs->second || *inputs->second > f->params.size()) continue;
     size_t numInputs = *inputs->second;
     std::vector<Packing> packings;
-    const auto* all = root->block->body.as<SeqNode>();
-    for (const Stmt& s : all ? all->stmts : Array<Stmt>{root->block->body})
+    for (const Stmt& s : statementsOf(*root->block))
       if (auto p = packingOf(s, PrimFunc(f), root->block->allocs); p && p->source < numInputs)
         packings.push_back(*p);
     if (packings.empty()) continue;
@@ -205,7 +183,11 @@ Result<Module> splitPreproc(const Module& module) {
     splits.emplace(name, std::move(split));
   }
   if (splits.empty()) return module;
-  return Caller(out, splits).mutateModule();
+  return mapCalls(out, [&](const GraphCall& call, const Op*, BlockBuilder& builder) -> Result<GraphExpr> {
+    const auto* g = call->isOp("call_tir") ? call->args[0].as<GlobalVarNode>() : nullptr;
+    auto split = g ? splits.find(g->name) : splits.end();
+    return split == splits.end() ? GraphExpr(call) : packedCall(call, split->second, builder);
+  });
 }
 
 } // namespace bevel

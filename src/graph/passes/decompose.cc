@@ -9,36 +9,20 @@ namespace bevel {
 namespace {
 
 constexpr int kMaxDepth = 16; // of entries that decompose into entries that decompose …
-
-class Decomposer : public ExprMutator {
-public:
-  using ExprMutator::ExprMutator;
-  bool changed = false;
-
-protected:
-  GraphExpr visitExpr(const GraphExpr& original) override {
-    GraphExpr rewritten = ExprMutator::visitExpr(original);
-    if (!rewritten) return nullptr;
-    const auto* call = rewritten.as<GraphCallNode>();
-    const Op* op = call && call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr;
-    if (!op || !op->decompose || op->compute) return rewritten;
-    auto checked = checkCall(*op, call->args, call->attrs);
-    if (!checked) return fault(std::move(checked.error()));
-    auto value = op->decompose(*checked, builder);
-    if (!value) return fault(std::move(value.error()));
-    changed = true;
-    return *value;
-  }
-};
-
-} // namespace
+}
 
 Result<Module> decompose(const Module& module) {
   Module out = module;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
-    Decomposer d(out);
-    BEVEL_TRY(out, d.mutateModule());
-    if (!d.changed) return out;
+    bool changed = false;
+    auto replace = [&](const GraphCall& call, const Op* op, BlockBuilder& builder) -> Result<GraphExpr> {
+      if (!op || !op->decompose || op->compute) return GraphExpr(call);
+      BEVEL_TRY(OpCall checked, checkCall(*op, call->args, call->attrs));
+      changed = true;
+      return op->decompose(checked, builder);
+    };
+    BEVEL_TRY(out, mapCalls(out, replace));
+    if (!changed) return out;
   }
   return fail(ErrorCode::kInternal, "operators decompose into each other without end");
 }
