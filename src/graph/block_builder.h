@@ -10,16 +10,17 @@
 //   Module m = bb.module();
 #pragma once
 
-#include "graph/op.h"
+#include "arith/analyzer.h"
+#include "graph/infer.h"
 
 #include <memory>
+#include <unordered_set>
 
 namespace bevel {
 
 class BlockBuilder {
 public:
   explicit BlockBuilder(Module module = nullptr);
-  ~BlockBuilder();
   BlockBuilder(const BlockBuilder&) = delete;
   BlockBuilder& operator=(const BlockBuilder&) = delete;
 
@@ -37,7 +38,7 @@ public:
   /// A dataflow block inside a function: bindings outside see only what emitOutput made.
   void beginDataflow();
   void endDataflow();
-  bool inDataflow() const;
+  bool inDataflow() { return frame().dataflow; }
 
   /// Binds the expression to a fresh variable. Nested calls are bound first; types are inferred; dimensions
   /// that only the run knows are bound by a match_cast (the variable returned is then the cast one).
@@ -77,17 +78,55 @@ public:
   Result<Type> infer(const GraphExpr& value);
 
   /// Origin given to what is emitted from now on (null: none).
-  void setOrigin(Origin origin);
-  const Origin& origin() const;
+  void setOrigin(Origin origin) { origin_ = std::move(origin); }
+  const Origin& origin() const { return origin_; }
   /// A variable name not yet used in the current function.
   std::string freshVarName(const std::string& hint);
-  Analyzer& analyzer();
-  const Module& module() const;
-
-  struct Impl;
+  Analyzer& analyzer() { return scope().analyzer; }
+  const Module& module() const { return module_; }
 
 private:
-  std::unique_ptr<Impl> impl_;
+  // A function or a branch under construction.
+  struct Frame {
+    bool branch = false;
+    std::string name = {};
+    Array<GraphVar> params = {};
+    Dict attrs = nullptr;
+    bool pure = true;
+    Array<BindingBlock> blocks = {};
+    Array<NodeRef> current = {};
+    bool dataflow = false;
+    std::vector<Var> dims = {}; // symbolic variables bound in this frame
+    void closeBlock();
+  };
+  // What functions share with their branches, and nested functions do not.
+  struct Scope {
+    std::unordered_set<std::string> names;
+    std::unordered_map<std::string, int>
+        suffixes; // by base name: the last suffix given; names never get free
+    std::unordered_set<Var, RefHash> dims;
+    Analyzer analyzer;
+  };
+
+  Scope& scope() { return scopes_.empty() ? outside_ : *scopes_.back(); }
+  Frame& frame();
+  void bindDims(const Type& type);
+  NodeRef stamp(const NodeRef& node);
+  void bind(const GraphVar& v, const GraphExpr& value);
+  void bindCast(const GraphVar& v, const GraphExpr& value, const Type& pattern);
+  GraphVar newVar(const std::string& hint, const Type& type, bool output);
+  Result<GraphExpr> normalizeParts(const GraphExpr& value);
+  Result<GraphVar> emitValue(const GraphExpr& value, const std::string& hint, bool output);
+  Result<Type> infer(const GraphExpr& value, InferContext& context);
+
+  Module module_;
+  std::vector<Frame> frames_;
+  std::vector<std::unique_ptr<Scope>> scopes_;
+  std::unordered_map<GraphVar, GraphExpr, RefHash> bindings_;
+  std::unordered_multimap<uint64_t, GlobalVar> programs_; // PrimFuncs by structural hash
+  std::unordered_map<std::string, int> counters_;         // next suffix of a global name
+  Origin origin_;
+  Scope outside_; // for inference without a function
 };
 
 /// Replaces parameters by constants: by name, or by position for names that are numbers. Bound parameters are
