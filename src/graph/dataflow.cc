@@ -5,9 +5,8 @@
 //   return lv1                               lv1 = R.multiply(lv, lv)
 //                                            R.output(lv1)
 //                                        return lv1
-#include "graph/dataflow.h"
-
 #include "graph/op.h"
+#include "graph/passes/passes.h"
 #include "graph/visitor.h"
 #include "ir/structural.h"
 
@@ -52,9 +51,7 @@ public:
         bool isPure = pureBinding(b);
         if (isPure != pure) flush();
         pure = isPure;
-        NodeRef mapped =
-            *mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return seq(branch); });
-        run.push_back(mapped ? mapped : b);
+        run.push_back(*mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return seq(branch); }));
       }
       flush();
     }
@@ -102,15 +99,12 @@ private:
 
 } // namespace
 
-Function convertToDataflow(const Function& function) {
-  auto copy = mutableCopy(function);
-  copy->body = Grouper().seq(function->body);
-  return Function(copy);
-}
-
 Module convertToDataflow(const Module& module) {
-  return *mapFunctions(
-      module, [](const Module&, const Function& f) -> Result<Function> { return convertToDataflow(f); });
+  return *mapFunctions(module, [](const Module&, const Function& f) -> Result<Function> {
+    auto copy = mutableCopy(f);
+    copy->body = Grouper().seq(f->body);
+    return Function(copy);
+  });
 }
 
 } // namespace bevel

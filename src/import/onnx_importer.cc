@@ -9,9 +9,9 @@
 
 #include "arith/analyzer.h"
 #include "base/stack.h"
-#include "graph/dataflow.h"
 #include "graph/evaluate.h"
 #include "graph/infer.h"
+#include "graph/passes/passes.h"
 #include "ir/printer.h"
 #include "ops/ops.h"
 

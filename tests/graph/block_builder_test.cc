@@ -1,8 +1,8 @@
 // Building, inferring and rewriting graph functions, with operators of the test's own (this layer knows no
 // others).
 #include "arith/analyzer.h"
-#include "graph/dataflow.h"
 #include "graph/mutator.h"
+#include "graph/passes/passes.h"
 #include "graph/shape_util.h"
 #include "graph/visitor.h"
 #include "ir/structural.h"

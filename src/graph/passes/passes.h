@@ -6,6 +6,17 @@
 
 namespace bevel {
 
+/// The module with a type on every variable of its graph functions. Bindings without a type get the inferred one,
+/// functions without a result type the type of their value: a function is inferred before those that call it.
+/// Types that are stated are kept where they may hold, the less precise ones too; one that contradicts what is
+/// inferred, a parameter without a type and a function that needs its own unstated result are errors (kInvalid) with
+/// the place of the binding. Calls of operators that are not known keep the type that they state.
+Result<Module> inferTypes(const Module& module);
+
+/// Every maximal run of pure bindings outside dataflow blocks becomes one; variables used only inside it
+/// become dataflow variables. Branches of an If are treated alike.
+Module convertToDataflow(const Module& module);
+
 /// In a module without graph functions, a graph function for every tensor program that is not private, so that it can
 /// be called from outside. It takes the program's name in the image (its own is made unique).
 Result<Module> callPrograms(const Module& module);

@@ -7,13 +7,11 @@
 //                                      _ = cls.exp(lv, gv)
 //                                      return gv
 //
-// 1. Every result of a program that does not escape gets a place in the function's arena
-//    (graph/passes/arena.h) for as long as its memory is used (graph/passes/liveness.h).
+// 1. Every result of a program that does not escape gets a place in the function's arena for as long as its memory is
+//    used.
 // 2. What escapes, and what has a size that is not known when the function starts, is a tensor of its own.
 // 3. Views share the memory of their argument.
 #include "arith/dims.h"
-#include "graph/passes/arena.h"
-#include "graph/passes/liveness.h"
 #include "graph/passes/passes.h"
 #include "graph/shape_util.h"
 #include "graph/visitor.h"
@@ -21,8 +19,212 @@
 #include "ir/structural.h"
 #include "loop/view.h"
 
+#include <algorithm>
+
 namespace bevel {
 namespace {
+
+/// A tensor to place: its size in bytes and the positions between which it lives (both included).
+struct ArenaItem {
+  Expr bytes; // int64, constant or over symbolic dimensions
+  int first, last;
+};
+
+struct ArenaPlan {
+  std::vector<Expr> offsets; // bytes, multiples of 64
+  Expr total;
+};
+
+constexpr int64_t kAlign = 64;
+int64_t aligned(int64_t n) {
+  return (n + kAlign - 1) / kAlign * kAlign;
+}
+
+bool meet(const ArenaItem& a, const ArenaItem& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+struct Placed {
+  size_t item;
+  int64_t offset, size;
+};
+
+// Lowest offset with room for the item among those placed that live at the same time.
+int64_t lowestFree(const std::vector<ArenaItem>& items, const std::vector<Placed>& placed, size_t item,
+                   int64_t size) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const Placed& p : placed)
+    if (meet(items[p.item], items[item])) taken.emplace_back(p.offset, p.offset + p.size);
+  std::sort(taken.begin(), taken.end());
+  int64_t at = 0;
+  for (auto [from, to] : taken) {
+    if (from - at >= size) break;
+    at = std::max(at, to);
+  }
+  return at;
+}
+
+/// Items that live at the same time do not overlap. Constant sizes: largest first, each at the lowest free
+/// offset (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by
+/// size). Symbolic sizes lie behind them and share a place with equal sizes only.
+ArenaPlan planArena(const std::vector<ArenaItem>& items) {
+  ArenaPlan plan;
+  plan.offsets.resize(items.size());
+  std::vector<size_t> fixed, symbolic;
+  for (size_t i = 0; i < items.size(); ++i) (asConst(items[i].bytes) ? fixed : symbolic).push_back(i);
+  std::stable_sort(fixed.begin(), fixed.end(),
+                   [&](size_t a, size_t b) { return *asConst(items[a].bytes) > *asConst(items[b].bytes); });
+  std::vector<Placed> placed;
+  int64_t top = 0;
+  for (size_t i : fixed) {
+    int64_t size = aligned(*asConst(items[i].bytes)), at = lowestFree(items, placed, i, size);
+    placed.push_back({i, at, size});
+    plan.offsets[i] = intImm(at);
+    top = std::max(top, at + size);
+  }
+  // Symbolic sizes: a slot for each size that is in use at once.
+  struct Slot {
+    Expr bytes, offset;
+    int busyUntil;
+  };
+  std::vector<Slot> slots;
+  plan.total = intImm(top);
+  std::stable_sort(symbolic.begin(), symbolic.end(),
+                   [&](size_t a, size_t b) { return items[a].first < items[b].first; });
+  for (size_t i : symbolic) {
+    auto free = std::find_if(slots.begin(), slots.end(), [&](const Slot& s) {
+      return s.busyUntil < items[i].first && same(s.bytes, items[i].bytes);
+    });
+    if (free == slots.end()) {
+      slots.push_back({items[i].bytes, plan.total, -1});
+      free = slots.end() - 1;
+      plan.total = plan.total + floordiv(items[i].bytes + (kAlign - 1), kAlign) * kAlign;
+    }
+    free->busyUntil = items[i].last;
+    plan.offsets[i] = free->offset;
+  }
+  return plan;
+}
+
+/// How long the values of a graph function live. Two values are put in one class when one may share memory with the
+/// other: match_cast, tuples and their fields, views, the branches of an If, what a graph function or loop got and gave,
+/// and objects (sequences) that hold tensors. A class lives until the last use of any member. Positions count bindings
+/// in program order, those of branches where the branch stands.
+class Liveness {
+public:
+  Liveness(const Function& f, const Module& module) : module_(module) {
+    for (const GraphVar& p : f->params) classOf(p);
+    visit(f->body);
+    walk(f->body->body, [&](const NodeRef& n) {
+      if (const auto* v = n.as<GraphVarNode>()) escapes_[find(classOf(GraphVar(v)))] = true;
+      return true;
+    });
+    use(f->body->body);
+  }
+
+  /// Position of the last use of the variable or of anything that may share its memory.
+  int lastUse(const GraphVar& v) const { return last_[find(index_.at(v))]; }
+  /// Its memory may be part of the function's result (or is held by an object that outlives the call).
+  bool escapes(const GraphVar& v) const { return escapes_[find(index_.at(v))]; }
+  int position(const NodeRef& binding) const { return positions_.at(binding); }
+
+private:
+  size_t classOf(const GraphVar& v) {
+    auto [it, fresh] = index_.emplace(v, parent_.size());
+    if (fresh) {
+      parent_.push_back(it->second);
+      last_.push_back(-1);
+      escapes_.push_back(false);
+    }
+    return it->second;
+  }
+
+  size_t find(size_t i) const {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+
+  void join(const GraphVar& a, const GraphExpr& b) {
+    if (const auto* t = b.as<TupleNode>()) {
+      for (const GraphExpr& item : t->items) join(a, item);
+      return;
+    }
+    if (const auto* g = b.as<TupleGetNode>()) return join(a, g->tuple);
+    const auto* v = b.as<GraphVarNode>();
+    if (!v) return;
+    size_t x = find(classOf(a)), y = find(classOf(GraphVar(v)));
+    if (x == y) return;
+    parent_[y] = x;
+    last_[x] = std::max(last_[x], last_[y]);
+    escapes_[x] = escapes_[x] || escapes_[y];
+  }
+
+  void use(const NodeRef& value) {
+    walk(value, [&](const NodeRef& n) {
+      if (const auto* v = n.as<GraphVarNode>()) {
+        size_t c = find(classOf(GraphVar(v)));
+        last_[c] = std::max(last_[c], now_);
+      }
+      return !n.is<SeqExprNode>(); // branches have positions of their own
+    });
+  }
+
+  void visit(const SeqExpr& seq) {
+    for (const BindingBlock& block : seq->blocks)
+      for (const NodeRef& b : block->bindings) bind(b);
+  }
+
+  void bind(const NodeRef& binding) {
+    const auto* v = binding.as<VarBindingNode>();
+    if (!v) {
+      const auto* m = binding.as<MatchCastNode>();
+      positions_[binding] = ++now_;
+      use(m->value);
+      join(m->var, m->value);
+      return;
+    }
+    if (const auto* branch = v->value.as<GraphIfNode>()) {
+      ++now_;
+      use(branch->condition);
+      for (const SeqExpr& side : {branch->thenBranch, branch->elseBranch}) {
+        visit(side);
+        ++now_;
+        use(side->body);
+        join(v->var, side->body);
+      }
+      positions_[binding] = ++now_;
+      return;
+    }
+    positions_[binding] = ++now_;
+    use(v->value);
+    joinCall(v->var, v->value);
+  }
+
+  void joinCall(const GraphVar& var, const GraphExpr& value) {
+    const auto* call = value.as<GraphCallNode>();
+    if (!call) return join(var, value); // variable, tuple, field
+    if (call->isOp("call_tir")) {
+      const auto* g = call->args[0].as<GlobalVarNode>();
+      GraphExpr f = g ? module_->find(g->name) : nullptr;
+      if (f.is<PrimFuncNode>() && bevel::isView(cast<PrimFuncNode>(f))) join(var, call->args[1]);
+      return;
+    }
+    // Packed functions may return an argument; the run time copies it then where its memory is planned.
+    bool freshTensor =
+        var->type.is<TensorTypeNode>() && (call->op.is<ExternFuncNode>() || call->isOp("call_dps_packed"));
+    if (freshTensor || (call->op.is<OpRefNode>() && !call->isOp("while_loop"))) return;
+    for (const GraphExpr& a : call->args)
+      join(var, a); // graph functions, loops, and objects that may hold their arguments
+  }
+
+  const Module& module_;
+  mutable std::vector<size_t> parent_;
+  std::vector<int> last_;
+  std::vector<bool> escapes_;
+  std::unordered_map<NodeRef, size_t, RefHash> index_;
+  std::unordered_map<NodeRef, int, RefHash> positions_;
+  int now_ = 0;
+};
 
 GraphExpr op(const char* name) {
   return make<const OpRefNode>(name);
@@ -126,7 +328,7 @@ private:
   void rewriteBinding(const NodeRef& b, Array<NodeRef>& out) {
     const auto* v = b.as<VarBindingNode>();
     NodeRef mapped = *mapBranches(b, [&](const SeqExpr& s) -> Result<SeqExpr> { return rewriteSeq(s); });
-    if (mapped)
+    if (mapped != b)
       out.push_back(mapped);
     else if (v && isTir(v->value)) {
       const auto* call = v->value.as<GraphCallNode>();
