@@ -52,7 +52,7 @@ Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphEx
 
 Result<NodeRef> mapBranches(const NodeRef& binding, FunctionRef<Result<SeqExpr>(const SeqExpr&)> f) {
   const auto* bound = binding.as<VarBindingNode>();
-  if (!bound || !bound->value.is<GraphIfNode>()) return NodeRef();
+  if (!bound || !bound->value.is<GraphIfNode>()) return binding;
   auto branch = mutableCopy(cast<GraphIfNode>(bound->value));
   BEVEL_TRY(branch->thenBranch, f(branch->thenBranch));
   BEVEL_TRY(branch->elseBranch, f(branch->elseBranch));

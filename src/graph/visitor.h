@@ -22,7 +22,7 @@ std::string subjectOf(const VarBinding& binding);
 /// changes loses its type. Branches and functions are scopes of their own and stay.
 Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphExpr>(const GraphExpr&)> f);
 
-/// The binding with f applied to the branches of its If; null where it binds no If.
+/// The binding with f applied to the branches of its If; itself where it binds no If.
 Result<NodeRef> mapBranches(const NodeRef& binding, FunctionRef<Result<SeqExpr>(const SeqExpr&)> f);
 
 } // namespace bevel

@@ -206,11 +206,7 @@ private:
   const Array<Expr>& shapeOf(const CallInfo& c) { return c.binding->var->type.as<TensorTypeNode>()->shape; }
 
   bool sameElements(const CallInfo& a, const CallInfo& b) {
-    const auto *x = a.binding->var->type.as<TensorTypeNode>(), *y = b.binding->var->type.as<TensorTypeNode>();
-    if (!x || !y || !x->known || !y->known || x->shape.size() != y->shape.size()) return false;
-    for (size_t i = 0; i < x->shape.size(); ++i)
-      if (!provedEqual(analyzer_, x->shape[i], y->shape[i])) return false;
-    return true;
+    return sameDims(shapeOf(a), shapeOf(b), analyzer_);
   }
 
   // Every call on the way from p to the group's result keeps p's shape and reads it at its own position.
@@ -327,36 +323,23 @@ private:
   std::unordered_set<const Node*> open_;              // blocks around the place of the walk
 };
 
-class FunctionFuser {
-public:
-  FunctionFuser(BlockBuilder& programs, const Function& f, const Ask& ask) : programs_(programs), ask_(ask) {
-    uses_.visit(f->body);
-  }
-
-  Result<SeqExpr> run(const SeqExpr& seq) {
-    auto copy = mutableCopy(seq);
-    for (size_t i = 0; i < seq->blocks.size(); ++i) {
-      BEVEL_TRY(BindingBlock inner, branches(seq->blocks[i]));
-      BEVEL_TRY(BindingBlock fused, BlockFuser(programs_, uses_.found, ask_).run(inner));
-      copy->blocks.set(i, fused);
+Result<SeqExpr> fuseSequence(BlockBuilder& programs, const std::unordered_set<const Node*>& usedOutside,
+                             const Ask& ask, const SeqExpr& seq) {
+  auto copy = mutableCopy(seq);
+  for (size_t i = 0; i < seq->blocks.size(); ++i) {
+    auto inner = mutableCopy(seq->blocks[i]);
+    inner->bindings = {};
+    for (const NodeRef& b : seq->blocks[i]->bindings) {
+      BEVEL_TRY(NodeRef mapped, mapBranches(b, [&](const SeqExpr& branch) {
+                  return fuseSequence(programs, usedOutside, ask, branch);
+                }));
+      inner->bindings.push_back(mapped);
     }
-    return SeqExpr(copy);
+    BEVEL_TRY(BindingBlock fused, BlockFuser(programs, usedOutside, ask).run(BindingBlock(inner)));
+    copy->blocks.set(i, fused);
   }
-
-private:
-  Result<BindingBlock> branches(const BindingBlock& block) {
-    Array<NodeRef> out;
-    for (const NodeRef& b : block->bindings) {
-      BEVEL_TRY(NodeRef mapped, mapBranches(b, [&](const SeqExpr& branch) { return run(branch); }));
-      out.push_back(mapped ? mapped : b);
-    }
-    return BindingBlock(make<const BindingBlockNode>(out, block->dataflow));
-  }
-
-  BlockBuilder& programs_;
-  const Ask& ask_;
-  OutsideUses uses_;
-};
+  return SeqExpr(copy);
+}
 
 } // namespace
 
@@ -365,7 +348,9 @@ Result<Module> fuse(const Module& module, const Ask& ask) {
   for (size_t i = 0; i < module->names.size(); ++i) {
     if (!module->functions[i].is<FunctionNode>()) continue;
     Function f = cast<FunctionNode>(module->functions[i]);
-    BEVEL_TRY(SeqExpr body, FunctionFuser(programs, f, ask).run(f->body));
+    OutsideUses uses;
+    uses.visit(f->body);
+    BEVEL_TRY(SeqExpr body, fuseSequence(programs, uses.found, ask, f->body));
     auto copy = mutableCopy(f);
     copy->body = body;
     programs.updateFunction(module->names[i], Function(copy));

@@ -51,10 +51,7 @@ private:
   void markUses(const NodeRef& n) {
     walk(n, [&](const NodeRef& x) {
       if (isVariable(*x)) used_.insert(x);
-      return true;
-    });
-    // Shapes in the types of variables use symbolic dimensions as well.
-    walk(n, [&](const NodeRef& x) {
+      // Shapes in the types of variables use symbolic dimensions as well.
       if (const auto* e = x.as<GraphExprNode>(); e && e->type && seenTypes_.insert(e->type.get()).second)
         markUses(e->type);
       return true;
@@ -62,12 +59,7 @@ private:
   }
 
   bool bindsUsedDim(const MatchCastNode& m) {
-    bool any = false;
-    walk(m.pattern, [&](const NodeRef& x) {
-      any |= x.is<VarNode>() && used_.count(x);
-      return true;
-    });
-    return any;
+    return usesAnyVar(m.pattern, [&](const VarNode* v) { return used_.count(Var(v)) > 0; });
   }
 
   // Nothing is compared: values get names.
@@ -104,7 +96,7 @@ private:
         *mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return clean(branch); });
     const auto* branch = b->value.as<GraphIfNode>();
     markUses(branch ? branch->condition : b->value);
-    return cleaned ? cleaned : b;
+    return cleaned;
   }
 
   Module module_;
