@@ -19,14 +19,16 @@
 #include "ops/common.h"
 #include "select/passes.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace bevel {
 namespace layout {
 
 Order identityOrder(size_t rank) {
-  Order o;
-  for (size_t i = 0; i < rank; ++i) o.push_back(int64_t(i));
+  Order o(rank);
+  std::iota(o.begin(), o.end(), 0);
   return o;
 }
 
@@ -43,9 +45,12 @@ bool isIdentity(const Order& order) {
 }
 
 int64_t positionOf(const Order& order, int64_t axis) {
-  for (size_t k = 0; k < order.size(); ++k)
-    if (order[k] == axis) return int64_t(k);
-  return -1;
+  auto at = std::find(order.begin(), order.end(), axis);
+  return at == order.end() ? -1 : at - order.begin();
+}
+
+Tensor reshapeHost(const Tensor& t, const std::vector<int64_t>& shape) {
+  return TensorObject::wrap(t->dtype, shape, t->bytes(), std::make_shared<Tensor>(t));
 }
 
 namespace {
@@ -76,10 +81,6 @@ Tensor permuteHost(const Tensor& t, const Order& order) {
     }
   }
   return out;
-}
-
-Tensor reshapeHost(const Tensor& t, const std::vector<int64_t>& shape) {
-  return TensorObject::wrap(t->dtype, shape, t->bytes(), std::make_shared<Tensor>(t));
 }
 
 GraphExpr constantLike(const GraphExpr& old, Tensor value) {
@@ -155,10 +156,7 @@ GraphExpr Chooser::formOf(const GraphExpr& e, const Order& order) {
 // first.
 GraphExpr Chooser::broadcastForm(const GraphExpr& e, const Order& order) {
   const auto* t = knownTensor(e);
-  if (!t || t->shape.empty()) return visitExpr(e);
-  bool ones = true;
-  for (const Expr& d : t->shape) ones &= isConst(d, 1);
-  if (ones) return visitExpr(e);
+  if (!t || allOnes(*t)) return visitExpr(e);
   if (t->shape.size() == order.size()) return formOf(e, order);
   size_t missing = order.size() - t->shape.size();
   if (Tensor value = movableConstant(e)) {
@@ -187,21 +185,15 @@ const std::vector<Form>* Chooser::formsOf(const GraphExpr& e) const {
 
 bool Chooser::hasLast(const GraphExpr& e) const {
   const std::vector<Form>* forms = formsOf(e);
-  if (forms)
-    for (const Form& f : *forms)
-      if (f.order == lastOrder(f.order.size())) return true;
-  return false;
+  return forms && std::any_of(forms->begin(), forms->end(),
+                              [](const Form& f) { return f.order == lastOrder(f.order.size()); });
 }
 
 // The type of the converted result is that of the variable with its axes moved.
 bool Chooser::agrees(const Form& made, const Type& type, const Type& logical) {
   const auto *a = type.as<TensorTypeNode>(), *b = logical.as<TensorTypeNode>();
-  if (!a || !b || !a->known || !b->known || a->dtype != b->dtype || a->shape.size() != b->shape.size() ||
-      made.order.size() != b->shape.size())
-    return false;
-  for (size_t k = 0; k < made.order.size(); ++k)
-    if (!provedEqual(builder.analyzer(), a->shape[k], b->shape[size_t(made.order[k])])) return false;
-  return true;
+  return a && b && a->known && b->known && a->dtype == b->dtype && made.order.size() == b->shape.size() &&
+         sameDims(a->shape, inOrder(b->shape, made.order), builder.analyzer());
 }
 
 Status Chooser::bindResult(const GraphVar& v, Form made) {

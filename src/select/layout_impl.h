@@ -67,11 +67,15 @@ private:
   std::optional<Form> convertPermute(const GraphCallNode& c);
   std::optional<Form> convertReshape(const GraphCallNode& c, const TensorTypeNode& result);
   std::optional<Order> commonOrder(const GraphCallNode& c, size_t rank);
+  std::optional<Form> ofForms(const GraphCallNode& c, const Order& order, Dict attrs);
   std::optional<Form> withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order);
 
   const Ask& ask_;
   std::unordered_map<GraphVar, State, RefHash> states_;
 };
+
+Tensor reshapeHost(const Tensor& t, const std::vector<int64_t>& shape);
+bool allOnes(const TensorTypeNode& t);
 
 /// Whether the call is a convolution (or a transposed one) in the logical layout, of which the channels are known.
 bool isConvolution(const GraphCallNode& c);

@@ -43,15 +43,26 @@ std::optional<Order> axesOf(const GraphCallNode& c, const char* name, size_t ran
   return axes;
 }
 
+// The axis that the attribute names, non-negative; nothing when it is out of range.
+std::optional<int64_t> axisOf(const GraphCallNode& c, size_t rank, int64_t otherwise = 0) {
+  int64_t axis = attrInt(c.attrs, "axis", otherwise);
+  if (axis < 0) axis += int64_t(rank);
+  return axis < 0 || axis >= int64_t(rank) ? std::nullopt : std::optional(axis);
+}
+
+Dict withAxis(const GraphCallNode& c, const Order& order, int64_t axis) {
+  return withAttr(c.attrs, "axis", intImm(positionOf(order, axis)));
+}
+
 Dict channelsLast(const Dict& attrs) {
   return withAttr(attrs, "data_layout", str("NHWC"));
 }
 
+} // namespace
+
 bool allOnes(const TensorTypeNode& t) {
   return std::all_of(t.shape.begin(), t.shape.end(), [](const Expr& d) { return isConst(d, 1); });
 }
-
-} // namespace
 
 bool isConvolution(const GraphCallNode& c) {
   return convShape(c).has_value();
@@ -126,8 +137,7 @@ std::optional<Form> Chooser::convertConv(const GraphCallNode& c, const VarBindin
     Tensor t = tensorOfConstant(moved);
     std::vector<int64_t> dims = t->shape;
     dims.erase(dims.end() - 2);
-    Tensor flat = TensorObject::wrap(t->dtype, dims, t->bytes(), std::make_shared<Tensor>(t));
-    w = make<const ConstantNode>(flat, w.as<ConstantNode>()->name);
+    w = make<const ConstantNode>(reshapeHost(t, dims), w.as<ConstantNode>()->name);
     attrs = withAttr(attrs, "kernel_layout", str("HWO"));
   } else
     w = visitExpr(w);
@@ -169,14 +179,18 @@ std::optional<Order> Chooser::commonOrder(const GraphCallNode& c, size_t rank) {
 
 std::optional<Form> Chooser::convertElementwise(const GraphCallNode& c, size_t rank) {
   auto order = commonOrder(c, rank);
-  if (!order) return std::nullopt;
+  return order ? ofForms(c, *order, c.attrs) : std::nullopt;
+}
+
+// The call of its tensors in that order.
+std::optional<Form> Chooser::ofForms(const GraphCallNode& c, const Order& order, Dict attrs) {
   Array<GraphExpr> args;
   for (const GraphExpr& a : c.args) {
-    GraphExpr moved = broadcastForm(a, *order);
+    GraphExpr moved = broadcastForm(a, order);
     if (!moved) return std::nullopt;
     args.push_back(moved);
   }
-  return Form{opCall(c.opName(), args, c.attrs), *order};
+  return Form{opCall(c.opName(), args, std::move(attrs)), order};
 }
 
 std::optional<Form> Chooser::convertConcat(const GraphCallNode& c) {
@@ -186,25 +200,16 @@ std::optional<Form> Chooser::convertConcat(const GraphCallNode& c) {
   for (const GraphExpr& a : c.args)
     if (!knownTensor(a) || knownTensor(a)->shape.size() != rank) return std::nullopt;
   auto order = commonOrder(c, rank);
-  int64_t axis = attrInt(c.attrs, "axis");
-  if (axis < 0) axis += int64_t(rank);
-  if (!order || axis < 0 || axis >= int64_t(rank)) return std::nullopt;
-  Array<GraphExpr> args;
-  for (const GraphExpr& a : c.args) {
-    GraphExpr moved = formOf(a, *order);
-    if (!moved) return std::nullopt;
-    args.push_back(moved);
-  }
-  return Form{opCall("concat", args, withAttr(c.attrs, "axis", intImm(positionOf(*order, axis)))), *order};
+  auto axis = axisOf(c, rank);
+  if (!order || !axis) return std::nullopt;
+  return ofForms(c, *order, withAxis(c, *order, *axis));
 }
 
 // One axis in attribute "axis"; all others pass through.
 std::optional<Form> Chooser::convertAxis(const GraphCallNode& c) {
   Form x = (*formsOf(c.args[0]))[0];
-  int64_t axis = attrInt(c.attrs, "axis", c.opName() == "flip" ? 0 : -1);
-  if (axis < 0) axis += int64_t(x.order.size());
-  if (axis < 0 || axis >= int64_t(x.order.size())) return std::nullopt;
-  return withArg(c, x, withAttr(c.attrs, "axis", intImm(positionOf(x.order, axis))), x.order);
+  auto axis = axisOf(c, x.order.size(), c.opName() == "flip" ? 0 : -1);
+  return axis ? withArg(c, x, withAxis(c, x.order, *axis), x.order) : std::nullopt;
 }
 
 std::optional<Form> Chooser::convertSlice(const GraphCallNode& c) {
@@ -247,9 +252,9 @@ std::optional<Form> Chooser::convertReduce(const GraphCallNode& c) {
   bool arg = c.opName().starts_with("arg"), keep = attrInt(c.attrs, "keepdims", arg) != 0;
   Order axes = identityOrder(rank);
   if (arg) {
-    axes = {attrInt(c.attrs, "axis")};
-    if (axes[0] < 0) axes[0] += int64_t(rank);
-    if (axes[0] < 0 || axes[0] >= int64_t(rank)) return std::nullopt;
+    auto axis = axisOf(c, rank);
+    if (!axis) return std::nullopt;
+    axes = {*axis};
   } else if (attr(c.attrs, "axis")) {
     auto given = axesOf(c, "axis", rank);
     if (!given || given->empty()) return std::nullopt; // an empty list: as the operator defines it
@@ -271,16 +276,14 @@ std::optional<Form> Chooser::convertReduce(const GraphCallNode& c) {
 std::optional<Form> Chooser::convertTake(const GraphCallNode& c) {
   Form x = (*formsOf(c.args[0]))[0];
   const auto* indices = c.args.size() == 2 ? knownTensor(c.args[1]) : nullptr;
-  int64_t axis = attrInt(c.attrs, "axis");
-  if (axis < 0) axis += int64_t(x.order.size());
-  if (!indices || indices->shape.size() > 1 || axis < 0 || axis >= int64_t(x.order.size()))
-    return std::nullopt;
+  auto axis = axisOf(c, x.order.size());
+  if (!indices || indices->shape.size() > 1 || !axis) return std::nullopt;
   Order result;
   for (int64_t a : x.order) {
-    if (indices->shape.empty() && a == axis) continue;
-    result.push_back(indices->shape.empty() && a > axis ? a - 1 : a);
+    if (indices->shape.empty() && a == *axis) continue;
+    result.push_back(indices->shape.empty() && a > *axis ? a - 1 : a);
   }
-  return withArg(c, x, withAttr(c.attrs, "axis", intImm(positionOf(x.order, axis))), result);
+  return withArg(c, x, withAxis(c, x.order, *axis), result);
 }
 
 // Notes the form only. Of several forms of the input, one whose axes come out in logical order is best.
