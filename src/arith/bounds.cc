@@ -240,12 +240,9 @@ ConstBound AnalyzerState::bound(const Expr& e) {
   CacheEntry& s = bounds_.slot(e);
   if (s.key == e && s.epoch == epoch_) return s.bound;
   ConstBound b = computeBound(e);
-  auto use = [&](const std::vector<Fact>& facts) {
-    for (const Fact& f : facts)
+  for (const std::vector<Fact>* facts : {&facts_, &assumed_})
+    for (const Fact& f : *facts)
       if (f.atom && sameExpr(f.atom, e)) b = meet(b, f.bound);
-  };
-  use(facts_);
-  use(assumed_);
   b = sane(b);
   if (b.min > b.max) b = {b.min, b.min}; // contradictory knowledge: nothing runs here
   CacheEntry& again = bounds_.store(e);  // computing may have reused the entry

@@ -32,22 +32,21 @@ Result<IndexMap> invert(const IndexMap& map, const IterRanges& iters, Analyzer& 
   BEVEL_TRY(IterMap detected, detectIterMap(map.final, iters, nullptr, an, IterMapLevel::kBijective));
   IndexMap out;
   std::vector<Expr> values;
-  Analyzer& inner = an;
   for (size_t i = 0; i < map.final.size(); ++i) {
     Var v = var("o" + std::to_string(i), map.final[i]->dtype);
     Range r = range(detected.indices[i].base, detected.extents[i]);
-    inner.bind(v, r);
+    an.bind(v, r);
     if (box) box->push_back(r);
     out.initial.push_back(v);
     values.push_back(v);
   }
-  auto inverse = inverseIterMap(detected, values, inner);
+  auto inverse = inverseIterMap(detected, values, an);
   if (inverse)
     for (const auto& [v, r] : iters) {
       Expr e = inverse->at(v);
       out.final.push_back(e->dtype == v->dtype ? e : an.simplify(castTo(v->dtype, e)));
     }
-  for (const Var& v : out.initial) inner.unbind(v);
+  for (const Var& v : out.initial) an.unbind(v);
   if (!inverse) return fail(std::move(inverse.error()));
   return out;
 }

@@ -43,10 +43,9 @@ public:
       return eval(e.as<BroadcastNode>()->value);
     case Kind::kRamp: {
       auto r = e.as<RampNode>();
-      IntSet base = eval(r->base),
-             stride = scale(eval(r->stride), IntSet::interval(constant(r->base->dtype, 0),
-                                                              constant(r->base->dtype, e->dtype.lanes - 1)));
-      return add(base, stride);
+      DType t = r->base->dtype;
+      IntSet last = times(eval(r->stride), constant(t, e->dtype.lanes - 1));
+      return add(eval(r->base), unionSet(IntSet::point(constant(t, 0)), last, an_));
     }
     default:
       return unknown(e);
@@ -64,14 +63,6 @@ private:
   static IntSet add(const IntSet& a, const IntSet& b) {
     if (a.empty || b.empty) return IntSet::nothing();
     return {a.min && b.min ? a.min + b.min : Expr(), a.max && b.max ? a.max + b.max : Expr(), false};
-  }
-  /// x * [0, n] for a stride of known sign.
-  IntSet scale(const IntSet& x, const IntSet& n) {
-    if (!x.bounded() || x.empty) return x;
-    Expr zero = constant(x.min->dtype, 0);
-    if (an_.proveLessEqual(zero, x.min)) return IntSet::interval(zero, x.max * n.max);
-    if (an_.proveLessEqual(x.max, zero)) return IntSet::interval(x.min * n.max, zero);
-    return IntSet::everything();
   }
   IntSet times(const IntSet& x, const Expr& factor) {
     Expr zero = constant(factor->dtype, 0);
@@ -186,22 +177,15 @@ private:
     case BinaryOp::kFloorDiv:
     case BinaryOp::kFloorMod:
       return n->dtype.lanes == 1 ? evalDivision(n, e) : unknown(e);
-    case BinaryOp::kMin: {
-      IntSet a = eval(n->a), b = eval(n->b);
-      if (a.empty || b.empty) return IntSet::nothing();
-      return {a.min && b.min ? min(a.min, b.min) : Expr(),
-              !a.max   ? b.max
-              : !b.max ? a.max
-                       : min(a.max, b.max),
-              false};
-    }
+    case BinaryOp::kMin:
     case BinaryOp::kMax: {
       IntSet a = eval(n->a), b = eval(n->b);
       if (a.empty || b.empty) return IntSet::nothing();
-      return {!a.min   ? b.min
-              : !b.min ? a.min
-                       : max(a.min, b.min),
-              a.max && b.max ? max(a.max, b.max) : Expr(), false};
+      // One end needs both sides, the other is bounded by either.
+      auto both = [&](const Expr& x, const Expr& y) { return x && y ? binary(n->op, x, y) : Expr(); };
+      auto either = [&](const Expr& x, const Expr& y) { return x && y ? binary(n->op, x, y) : x ? x : y; };
+      if (n->op == BinaryOp::kMin) return {both(a.min, b.min), either(a.max, b.max), false};
+      return {either(a.min, b.min), both(a.max, b.max), false};
     }
     default:
       return unknown(e);
@@ -261,15 +245,19 @@ IntSetMap asSets(const std::vector<std::pair<Var, Range>>& ranges) {
   return out;
 }
 
+/// The smaller or the larger of two ends.
+static Expr extreme(const Expr& x, const Expr& y, bool smaller, Analyzer& an) {
+  if (sameExpr(x, y)) return x;
+  if (an.proveLessEqual(x, y)) return smaller ? x : y;
+  if (an.proveLessEqual(y, x)) return smaller ? y : x;
+  return an.simplify(smaller ? min(x, y) : max(x, y));
+}
+
 IntSet unionSet(const IntSet& a, const IntSet& b, Analyzer& an) {
   if (a.empty) return b;
   if (b.empty) return a;
-  auto join = [&](const Expr& x, const Expr& y, bool low) -> Expr {
-    if (!x || !y) return nullptr;
-    if (sameExpr(x, y)) return x;
-    if (an.proveLessEqual(x, y)) return low ? x : y;
-    if (an.proveLessEqual(y, x)) return low ? y : x;
-    return an.simplify(low ? min(x, y) : max(x, y));
+  auto join = [&](const Expr& x, const Expr& y, bool low) {
+    return x && y ? extreme(x, y, low, an) : Expr();
   };
   IntSet r{join(a.min, b.min, true), join(a.max, b.max, false), false};
   if (r.min && r.max && sameExpr(r.min, r.max)) r.max = r.min;
@@ -278,11 +266,8 @@ IntSet unionSet(const IntSet& a, const IntSet& b, Analyzer& an) {
 
 IntSet intersectSet(const IntSet& a, const IntSet& b, Analyzer& an) {
   if (a.empty || b.empty) return IntSet::nothing();
-  auto meet = [&](const Expr& x, const Expr& y, bool low) -> Expr {
-    if (!x || !y) return x ? x : y;
-    if (an.proveLessEqual(x, y)) return low ? y : x;
-    if (an.proveLessEqual(y, x)) return low ? x : y;
-    return an.simplify(low ? max(x, y) : min(x, y));
+  auto meet = [&](const Expr& x, const Expr& y, bool low) {
+    return x && y ? extreme(x, y, !low, an) : x ? x : y;
   };
   IntSet r{meet(a.min, b.min, true), meet(a.max, b.max, false), false};
   if (r.min && r.max && an.proveLess(r.max, r.min)) return IntSet::nothing();

@@ -73,20 +73,6 @@ Expr normalize(const IterSum& sum, Analyzer& an) {
   return isConst(sum.base, 0) ? e : e + sum.base;
 }
 
-Array<Expr> simplifyByIterMap(const Array<Expr>& indices, const IterRanges& iters, const Expr& predicate,
-                              Analyzer& analyzer) {
-  BoundIterators bound(iters, analyzer);
-  IterParser parser(iters, analyzer, IterMapLevel::kInjective);
-  Array<Expr> out;
-  bool constrained = parser.addPredicate(predicate).has_value();
-  for (const Expr& index : indices) {
-    auto sum =
-        constrained && isIndexType(index->dtype) ? parser.parse(index) : Result<IterSum>(fail(Error()));
-    out.push_back(analyzer.simplify(sum ? normalize(*sum, analyzer) : index));
-  }
-  return out;
-}
-
 namespace {
 
 /// Values of marks, gathered from the pieces that make them up.

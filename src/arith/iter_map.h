@@ -64,20 +64,9 @@ Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iter
 /// Tests set it: what a quick way to an answer finds is held against the general one, and a difference is an internal
 /// error.
 extern bool compareQuickAnswers;
-inline Result<IterMap> detectIterMap(const Array<Expr>& indices, const IterRanges& iters,
-                                     const Expr& predicate, Analyzer& analyzer, bool requireBijective) {
-  return detectIterMap(indices, iters, predicate, analyzer,
-                       requireBijective ? IterMapLevel::kBijective : IterMapLevel::kSurjective);
-}
-
 /// A sum or piece as an ordinary expression.
 Expr normalize(const IterSum& sum, Analyzer& analyzer);
 Expr normalize(const IterSplit& piece, Analyzer& analyzer);
-
-/// Indices rewritten through their pieces (`f // 32 * 32 + f % 32` becomes f); unchanged where they are not
-/// affine.
-Array<Expr> simplifyByIterMap(const Array<Expr>& indices, const IterRanges& iters, const Expr& predicate,
-                              Analyzer& analyzer);
 
 /// For a bijective map: each iterator's variable as an expression of the index values.
 Result<std::unordered_map<Var, Expr, RefHash>>

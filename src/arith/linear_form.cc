@@ -92,6 +92,33 @@ LinearForm difference(const LinearForm& a, const LinearForm& b) {
   return d;
 }
 
+LinearForm product(const LinearForm& a, const LinearForm& b) {
+  LinearForm out, moving = a;
+  out.valid = a.valid && b.valid;
+  for (const Term& x : a.terms)
+    for (const Term& y : b.terms) {
+      auto coef = checkedMul(x.coef, y.coef);
+      out.valid = out.valid && coef;
+      std::vector<Expr> factors;
+      collectFactors(x.atom, factors);
+      collectFactors(y.atom, factors);
+      out.add(productOf(factors), coef.value_or(0));
+    }
+  moving.constant = 0;
+  out.add(moving, b.constant);
+  out.add(b, a.constant);
+  return out;
+}
+
+void LinearForm::splitBy(int64_t g, LinearForm& multiple, LinearForm& rest) const {
+  for (const Term& t : terms)
+    if (t.coef % g == 0)
+      multiple.terms.push_back({t.atom, t.coef / g});
+    else
+      rest.terms.push_back(t);
+  rest.constant = constant;
+}
+
 static bool addPlain(LinearForm& f, const Expr& e, int64_t factor) {
   if (e.is<VarNode>()) return f.add(e, factor), f.valid;
   if (auto c = asConst(e)) {

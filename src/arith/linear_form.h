@@ -37,6 +37,8 @@ public:
   int64_t coefOf(const Expr& atom) const;
   /// Greatest common divisor of the coefficients (not of the constant); 0 without terms.
   int64_t gcdOfTerms() const;
+  /// This form as g * multiple + rest, no coefficient of which g divides; the constant goes to the rest.
+  void splitBy(int64_t g, LinearForm& multiple, LinearForm& rest) const;
   bool sameAs(const LinearForm& other) const;
 
 private:
@@ -44,6 +46,8 @@ private:
 };
 
 LinearForm difference(const LinearForm& a, const LinearForm& b);
+/// a * b, term by term.
+LinearForm product(const LinearForm& a, const LinearForm& b);
 /// The form of a sum of variables with constant factors, as it is written: nothing is simplified. Nothing when
 /// the expression has another form, or is not of an index type.
 std::optional<LinearForm> plainForm(const Expr& e);

@@ -103,13 +103,10 @@ ModularSet AnalyzerState::computeModular(const Expr& e) {
 ModularSet AnalyzerState::modular(const Expr& e) {
   if (!e->dtype.isInteger()) return {};
   ModularSet m = computeModular(e);
-  auto use = [&](const std::vector<Fact>& facts) {
-    for (const Fact& f : facts)
+  for (const std::vector<Fact>* facts : {&facts_, &assumed_})
+    for (const Fact& f : *facts)
       if (f.atom && f.residue.coeff > 1 && m.coeff != 0 && f.residue.coeff > m.coeff && sameExpr(f.atom, e))
         m = f.residue;
-  };
-  use(facts_);
-  use(assumed_);
   return m;
 }
 

@@ -51,11 +51,6 @@ inline int64_t satMul(int64_t x, int64_t y) {
 inline int64_t satNeg(int64_t x) {
   return x == kNegInf ? kPosInf : x == kPosInf ? kNegInf : -x;
 }
-/// floor(x / c) for finite c > 0 and possibly infinite x.
-inline int64_t satFloorDiv(int64_t x, int64_t c) {
-  return x == kNegInf || x == kPosInf ? x : floorDivide(x, c);
-}
-
 /// Keeps the invariant that a lower bound is never +infinity and an upper bound never -infinity.
 inline ConstBound sane(ConstBound b) {
   return {b.min == kPosInf ? kPosInf - 1 : b.min, b.max == kNegInf ? kNegInf + 1 : b.max};

@@ -148,27 +148,6 @@ bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr&
   return both ? with(a) && with(b) : with(a) || with(b);
 }
 
-namespace {
-/// a * b, term by term.
-LinearForm product(const LinearForm& a, const LinearForm& b) {
-  LinearForm out = a;
-  out.scale(b.constant);
-  for (const Term& t : b.terms) {
-    LinearForm part;
-    part.valid = out.valid && b.valid;
-    part.add(t.atom, a.constant);
-    for (const Term& u : a.terms) {
-      std::vector<Expr> all;
-      collectFactors(u.atom, all);
-      collectFactors(t.atom, all);
-      part.add(productOf(all), u.coef);
-    }
-    out.add(part, t.coef);
-  }
-  return out;
-}
-} // namespace
-
 /// The term is plus or minus x // y with y > 0: x // y <= r means x < (r + 1) * y, and x // y >= -r means x
 /// >= -r * y.
 bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient,

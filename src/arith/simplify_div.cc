@@ -42,17 +42,6 @@ std::vector<int64_t> commonFactors(const AnalyzerState::LinearForm& f, int64_t c
   return out;
 }
 
-/// f = g*X + Y with every coefficient of Y not divisible by g; the constant goes to Y.
-void splitBy(const AnalyzerState::LinearForm& f, int64_t g, AnalyzerState::LinearForm& x,
-             AnalyzerState::LinearForm& y) {
-  for (const Term& t : f.terms)
-    if (t.coef % g == 0)
-      x.terms.push_back({t.atom, t.coef / g});
-    else
-      y.terms.push_back(t);
-  y.constant = f.constant;
-}
-
 } // namespace
 
 /// q + r // c as an expression; null when it cannot be written.
@@ -75,12 +64,7 @@ Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
   LinearForm f = exactForm(a), q, r;
   bool opaque = f.terms.size() == 1 && f.constant == 0 && f.terms[0].coef == 1;
   if (opaque) return finish(e);
-  for (const Term& t : f.terms)
-    if (t.coef % c == 0)
-      q.terms.push_back({t.atom, t.coef / c});
-    else
-      r.terms.push_back(t);
-  r.constant = f.constant;
+  f.splitBy(c, q, r);
   for (size_t i = 0; i < r.terms.size(); ++i) { // an atom with a known residue: x = c * (x // c) + r
     ModularSet m = modular(r.terms[i].atom);
     int64_t k = r.terms[i].coef;
@@ -97,7 +81,7 @@ Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
   }
   for (int64_t g : commonFactors(r, c)) {
     LinearForm x, y;
-    splitBy(r, g, x, y);
+    r.splitBy(g, x, y);
     auto block = oneBlock(formBound(y), g);
     if (!block) continue;
     x.addConst(*block);
@@ -146,7 +130,7 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
   }
   for (int64_t g : commonFactors(r, c)) {
     LinearForm x, y;
-    splitBy(r, g, x, y);
+    r.splitBy(g, x, y);
     auto block = oneBlock(formBound(y), g);
     if (!block || g == c) continue;
     x.addConst(*block);

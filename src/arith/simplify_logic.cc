@@ -69,12 +69,7 @@ Expr AnalyzerState::canonicalComparison(BinaryOp op, const LinearForm& diff, con
       int64_t h = lead.coef == INT64_MIN ? 1 : lead.coef < 0 ? -lead.coef : lead.coef;
       if (h <= 1 || (g > 1 && h == g)) continue;
       LinearForm x, rest;
-      for (const Term& u : d.terms)
-        if (u.coef % h == 0)
-          x.terms.push_back({u.atom, u.coef / h});
-        else
-          rest.terms.push_back(u);
-      rest.constant = d.constant;
+      d.splitBy(h, x, rest);
       ConstBound r = formBound(rest);
       if (!r.bounded() || r.min == INT64_MIN + 1 || rest.terms.empty()) continue;
       int64_t low = floorDivide(-r.max - 1, h), high = floorDivide(-r.min - 1, h); // X <= (-rest - 1) / h

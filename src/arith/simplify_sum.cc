@@ -70,34 +70,19 @@ bool AnalyzerState::collectProduct(LinearForm& f, const BinaryNode* m, int64_t c
     return true;
   }
   size_t na = a.terms.size() + (a.constant != 0), nb = b.terms.size() + (b.constant != 0);
-  if (na * nb > kMaxDistributed) return false;
-  LinearForm product;
-  auto multiply = [&](const Term& x, const Term& y) {
-    auto k = checkedMul(x.coef, y.coef);
-    std::vector<Expr> factors;
-    collectFactors(x.atom, factors);
-    collectFactors(y.atom, factors);
-    if (!k || factors.size() > kMaxFactors) return false;
-    product.add(productOf(factors), *k);
-    return true;
+  auto mostFactors = [](const LinearForm& form) {
+    size_t most = 0;
+    for (const Term& t : form.terms) {
+      std::vector<Expr> factors;
+      collectFactors(t.atom, factors);
+      most = std::max(most, factors.size());
+    }
+    return most;
   };
-  for (const Term& x : a.terms)
-    for (const Term& y : b.terms)
-      if (!multiply(x, y)) return false;
-  for (const Term& x : a.terms)
-    if (auto k = checkedMul(x.coef, b.constant))
-      product.add(x.atom, *k);
-    else
-      return false;
-  for (const Term& y : b.terms)
-    if (auto k = checkedMul(y.coef, a.constant))
-      product.add(y.atom, *k);
-    else
-      return false;
-  auto c = checkedMul(a.constant, b.constant);
-  if (!c || !product.valid) return false;
-  product.addConst(*c);
-  f.add(product, coef);
+  if (na * nb > kMaxDistributed || mostFactors(a) + mostFactors(b) > kMaxFactors) return false;
+  LinearForm distributed = product(a, b);
+  if (!distributed.valid) return false;
+  f.add(distributed, coef);
   return true;
 }
 

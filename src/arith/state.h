@@ -94,7 +94,6 @@ private:
   Expr visitLet(const LetNode* n, const Expr& e);
   Expr visitReduce(const ReduceNode* n, const Expr& e);
   Expr visitCall(const CallNode* n, const Expr& e);
-  Expr visitVector(const Expr& e);
   Expr visitChildren(const Expr& e);
   Expr visitFloat(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e);
   Expr finish(const Expr& e); // rules of the table, then done

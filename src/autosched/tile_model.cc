@@ -71,9 +71,4 @@ size_t bestTile(const std::vector<TileCandidate>& candidates) {
   return best;
 }
 
-TilePlan chooseTile(const TileProblem& p, const Target& target) {
-  std::vector<TileCandidate> candidates = tileCandidates(p, target);
-  return planOf(p, target, candidates.empty() ? TileCandidate() : candidates[bestTile(candidates)]);
-}
-
 } // namespace bevel

@@ -28,12 +28,8 @@ struct TileProblem {
   int elementBits = 32;
 };
 
-/// Takes the tile with the least cycles: for each step of the reduction the larger of multiply-adds (two a
-/// cycle, and never less than the latency of a chain), loads (two a cycle), times the number of tiles that
-/// cover the problem.
-TilePlan chooseTile(const TileProblem& problem, const Target& target);
-
-/// A tile and its cycles.
+/// A tile and its cycles: for each step of the reduction the larger of multiply-adds (two a cycle, and never less than
+/// the latency of a chain) and loads (two a cycle), times the number of tiles that cover the problem.
 struct TileCandidate {
   int64_t rows = 1, vectors = 1;
   double cycles = 0;
