@@ -94,7 +94,8 @@ Status unifyShape(const Array<Expr>& pattern, const Array<Expr>& actual, VarMap&
 }
 
 std::optional<Dims> dimsOf(const Type& type) {
-  if (const auto* t = type.as<TensorTypeNode>()) return Dims{t->ndim, t->known ? &t->shape : nullptr, t->dtype};
+  if (const auto* t = type.as<TensorTypeNode>())
+    return Dims{t->ndim, t->known ? &t->shape : nullptr, t->dtype};
   if (const auto* s = type.as<ShapeTypeNode>())
     return Dims{s->ndim, s->known ? &s->values : nullptr, DType::Void()};
   return std::nullopt;

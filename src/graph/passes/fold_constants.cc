@@ -117,22 +117,17 @@ private:
     if (growsMuch(w)) return;
     for (const Source& s : w.inputs)
       if (!s.value) w.level = std::max(w.level, work[s.work].level + 1);
-    auto [it, isNew] = same_.emplace(std::pair(w.call.program, w.inputs), work.size());
+    auto [it, isNew] = same_.emplace(std::pair(w.call.program.get(), w.inputs), work.size());
     byVar[var] = it->second;
     for (size_t i = 0; i < w.call.results.size(); ++i)
       known_[var].push_back({nullptr, w.inputs.size() == 1 ? w.inputs[0].name : "", it->second, i});
     if (isNew) work.push_back(std::move(w));
   }
 
-  struct Before {
-    template <class T> bool operator()(const T& a, const T& b) const {
-      return a.first.get() != b.first.get() ? a.first.get() < b.first.get() : a.second < b.second;
-    }
-  };
   const Module& module_;
   bool canCompile_;
   std::unordered_map<GraphVar, std::vector<Source>, RefHash> known_;
-  std::map<std::pair<PrimFunc, std::vector<Source>>, size_t, Before> same_;
+  std::map<std::pair<const Node*, std::vector<Source>>, size_t> same_; // of equal calls, the first
 };
 
 class Folder : public ExprMutator {

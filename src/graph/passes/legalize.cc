@@ -36,8 +36,7 @@ Result<GraphExpr> packedCall(const GraphCallNode& call, const Op& op, BlockBuild
     else
       args.push_back(make<const PrimValueNode>(cast<ExprNode>(value)));
   }
-  Type type =
-      call.type; // without the dimensions that only the result tells: those are bound behind the call
+  Type type = call.type; // without the dimensions that only the result tells: those are bound behind the call
   if (!type) {
     BEVEL_TRY(type, builder.infer(GraphExpr(&call)));
   }
@@ -51,7 +50,8 @@ Result<GraphExpr> packedCall(const GraphCallNode& call, const Op& op, BlockBuild
 Result<Module> legalize(const Module& module) {
   auto lower = [](const GraphCall& call, const Op* op, BlockBuilder& builder) -> Result<GraphExpr> {
     if (op && !op->packed.empty()) return packedCall(*call, *op, builder);
-    if (!op || !op->compute) return GraphExpr(call); // the virtual machine's own (shape_of, tensor_to_shape, …)
+    if (!op || !op->compute)
+      return GraphExpr(call); // the virtual machine's own (shape_of, tensor_to_shape, …)
     auto lowered = builder.callTir(call);
     if (!lowered) return fail(std::move(lowered.error()).at(call));
     if (op->view) markView(**lowered, builder);

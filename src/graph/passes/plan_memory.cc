@@ -106,6 +106,13 @@ ArenaPlan planArena(const std::vector<ArenaItem>& items) {
   return plan;
 }
 
+/// Whether a call_tir (or call_dps_packed) gives its argument another shape.
+bool callsView(const GraphCallNode& call, const Module& module) {
+  const auto* g = call.args[0].as<GlobalVarNode>();
+  GraphExpr f = g ? module->find(g->name) : nullptr;
+  return f.is<PrimFuncNode>() && isView(cast<PrimFuncNode>(f));
+}
+
 /// How long the values of a graph function live. Two values are put in one class when one may share memory with the
 /// other: match_cast, tuples and their fields, views, the branches of an If, what a graph function or loop got and gave,
 /// and objects (sequences) that hold tensors. A class lives until the last use of any member. Positions count bindings
@@ -204,9 +211,7 @@ private:
     const auto* call = value.as<GraphCallNode>();
     if (!call) return join(var, value); // variable, tuple, field
     if (call->isOp("call_tir")) {
-      const auto* g = call->args[0].as<GlobalVarNode>();
-      GraphExpr f = g ? module_->find(g->name) : nullptr;
-      if (f.is<PrimFuncNode>() && bevel::isView(cast<PrimFuncNode>(f))) join(var, call->args[1]);
+      if (callsView(*call, module_)) join(var, call->args[1]);
       return;
     }
     // Packed functions may return an argument; the run time copies it then where its memory is planned.
@@ -269,11 +274,6 @@ private:
     const auto* c = e.as<GraphCallNode>();
     return c && (c->isOp("call_tir") || c->isOp("call_dps_packed"));
   }
-  bool isView(const GraphCallNode& c) const {
-    const auto* g = c.args[0].as<GlobalVarNode>();
-    GraphExpr f = g ? module_->find(g->name) : nullptr;
-    return f.is<PrimFuncNode>() && bevel::isView(cast<PrimFuncNode>(f));
-  }
 
   // An extent that inputs which do not fit make negative counts as 0: the arena is laid out before such
   // inputs are refused.
@@ -296,7 +296,7 @@ private:
         if (const auto* branch = v->value.as<GraphIfNode>()) {
           collect(branch->thenBranch);
           collect(branch->elseBranch);
-        } else if (isTir(v->value) && !isView(*v->value.as<GraphCallNode>())) {
+        } else if (isTir(v->value) && !callsView(*v->value.as<GraphCallNode>(), module_)) {
           for (const Type& t : v->value.as<GraphCallNode>()->typeArgs) place(b, v->var, t);
         }
       }
@@ -332,7 +332,7 @@ private:
       out.push_back(mapped);
     else if (v && isTir(v->value)) {
       const auto* call = v->value.as<GraphCallNode>();
-      if (isView(*call))
+      if (callsView(*call, module_))
         out.push_back(make<const VarBindingNode>(v->var, viewOf(*call)));
       else
         rewriteCall(b, *v, *call, out);
@@ -411,12 +411,8 @@ private:
 } // namespace
 
 Result<Module> planMemory(const Module& module) {
-  Module out = module;
-  for (size_t i = 0; i < module->names.size(); ++i)
-    if (module->functions[i].is<FunctionNode>())
-      out = withFunction(out, module->names[i]->name,
-                         Planner(module, cast<FunctionNode>(module->functions[i])).run());
-  return out;
+  return mapFunctions(
+      module, [&](const Module&, const Function& f) -> Result<Function> { return Planner(module, f).run(); });
 }
 
 } // namespace bevel
