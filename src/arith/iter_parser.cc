@@ -21,6 +21,14 @@ Error notAffine(const Expr& e, const char* why) {
   return Error(ErrorCode::kIllegal, std::string("not an affine map of the iterators: ") + why).at(e);
 }
 
+std::vector<Var> varsOf(const IterRanges& iters) {
+  std::vector<Var> out;
+  for (const auto& [v, r] : iters) out.push_back(v);
+  return out;
+}
+
+} // namespace
+
 IterMark variableMark(const Var& v, const Range& r) {
   auto m = make<IterMarkNode>();
   m->var = v;
@@ -29,13 +37,12 @@ IterMark variableMark(const Var& v, const Range& r) {
   return IterMark(m.get());
 }
 
-std::vector<Var> varsOf(const IterRanges& iters) {
-  std::vector<Var> out;
-  for (const auto& [v, r] : iters) out.push_back(v);
-  return out;
+IterMark sumMark(std::vector<IterSplit> pieces, const Expr& base, const Expr& extent) {
+  auto m = make<IterMarkNode>();
+  m->sum = {std::move(pieces), base};
+  m->extent = extent;
+  return IterMark(m.get());
 }
-
-} // namespace
 
 BoundIterators::BoundIterators(const IterRanges& iters, Analyzer& analyzer)
     : an_(analyzer), saved_(analyzer.state().save(varsOf(iters))) {
@@ -209,17 +216,12 @@ Result<IterSum> IterParser::divide(const IterSum& sum, const Expr& c, bool mod, 
 }
 
 IterMark IterParser::fusedMark(std::vector<IterSplit> pieces, const Expr& extent) {
-  for (const IterMark& m : fused_) {
-    if (m->sum.pieces.size() != pieces.size()) continue;
-    bool same = true;
-    for (size_t i = 0; i < pieces.size() && same; ++i)
-      same = samePiece(m->sum.pieces[i], pieces[i]) && equal(m->sum.pieces[i].scale, pieces[i].scale);
-    if (same) return m;
-  }
-  auto m = make<IterMarkNode>();
-  m->sum = {std::move(pieces), constant(extent->dtype, 0)};
-  m->extent = extent;
-  fused_.push_back(IterMark(m.get()));
+  auto equalPieces = [this](const IterSplit& a, const IterSplit& b) {
+    return samePiece(a, b) && equal(a.scale, b.scale);
+  };
+  for (const IterMark& m : fused_)
+    if (std::ranges::equal(m->sum.pieces, pieces, equalPieces)) return m;
+  fused_.push_back(sumMark(std::move(pieces), constant(extent->dtype, 0), extent));
   return fused_.back();
 }
 
@@ -239,7 +241,6 @@ bool IterParser::takeConstrained(std::vector<IterSplit>& left, const Expr& scale
     for (size_t i : found) left.erase(left.begin() + ptrdiff_t(i));
     out.push_back({c.mark, constant(scale->dtype, 1), c.mark->extent, scale});
     base = simp(base - c.mark->sum.base * scale);
-    c.used = true;
     return true;
   }
   return false;
@@ -382,27 +383,21 @@ Status IterParser::constrain(IterSum sum, const Expr& low, const Expr& high, con
   Expr from = zero, to = piece.extent;
   if (high) to = simp(floordiv(high - fusedSum->base + piece.scale - one, piece.scale));
   if (low) from = simp(floordiv(low - fusedSum->base + piece.scale - one, piece.scale));
-  for (ConstrainedSum& c : constrained_) { // a second bound on the same sum
-    bool same = c.mark->sum.pieces.size() == pieces.size();
-    for (size_t i = 0; i < pieces.size() && same; ++i) same = samePiece(c.mark->sum.pieces[i], pieces[i]);
-    if (!same) continue;
-    Expr oldFrom = negate(c.mark->sum.base), oldTo = simp(oldFrom + c.mark->extent);
-    from = simp(max(from, oldFrom));
-    to = simp(min(to, oldTo));
-    auto m = make<IterMarkNode>();
-    m->sum = {pieces, simp(negate(from))};
-    m->extent = simp(to - from);
-    c.mark = IterMark(m.get());
-    c.condition = c.condition && condition ? logicalAnd(c.condition, condition) : condition;
-    return {};
-  }
-  if (an_.proveLessEqual(piece.extent, to) && an_.proveLessEqual(from, zero)) return {}; // cuts nothing
-  to = an_.simplify(min(to, piece.extent));
-  from = an_.simplify(max(from, zero));
-  auto m = make<IterMarkNode>();
-  m->sum = {pieces, simp(negate(from))};
-  m->extent = simp(to - from);
-  constrained_.push_back({IterMark(m.get()), condition});
+  auto known = std::ranges::find_if(constrained_, [&](const ConstrainedSum& c) {
+    return std::ranges::equal(c.mark->sum.pieces, pieces,
+                              [this](const IterSplit& a, const IterSplit& b) { return samePiece(a, b); });
+  });
+  bool again = known != constrained_.end(); // a second bound on the same sum
+  Expr oldFrom = again ? negate(known->mark->sum.base) : zero;
+  Expr oldTo = again ? simp(oldFrom + known->mark->extent) : piece.extent;
+  if (!again && an_.proveLessEqual(oldTo, to) && an_.proveLessEqual(from, zero)) return {}; // cuts nothing
+  to = simp(min(to, oldTo));
+  from = simp(max(from, oldFrom));
+  IterMark mark = sumMark(pieces, simp(negate(from)), simp(to - from));
+  if (again)
+    *known = {mark, known->condition && condition ? logicalAnd(known->condition, condition) : condition};
+  else
+    constrained_.push_back({mark, condition});
   return {};
 }
 
@@ -453,7 +448,6 @@ Status IterParser::checkMark(const IterMark& mark, std::vector<IterSplit> splits
 
 Status IterParser::checkPieces(const std::vector<IterSum>& indices) {
   std::vector<std::pair<IterMark, std::vector<IterSplit>>> byMark;
-  std::vector<IterMark> order;
   auto add = [&](auto&& self, const IterSplit& p) -> void {
     auto it = std::find_if(byMark.begin(), byMark.end(), [&](const auto& e) { return e.first == p.source; });
     bool fresh = it == byMark.end();

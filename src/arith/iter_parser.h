@@ -19,11 +19,14 @@ private:
   AnalyzerState::Saved saved_;
 };
 
+/// The mark of an iterator, and of a fused sum.
+IterMark variableMark(const Var& v, const Range& r);
+IterMark sumMark(std::vector<IterSplit> pieces, const Expr& base, const Expr& extent);
+
 /// A fused sum whose extent the predicate cut: Σ pieces - low lies in [0, mark->extent).
 struct ConstrainedSum {
   IterMark mark;
   Expr condition;
-  bool used = false;
 };
 
 /// The map where the indices are plain sums of iterators; nothing says nothing.
@@ -45,8 +48,6 @@ public:
   Result<IterSum> orderStrided(const IterSum& sum);
   /// Every iterator's pieces are disjoint and, as the level demands, complete.
   Status checkPieces(const std::vector<IterSum>& indices);
-
-  const std::vector<IterMark>& marks() const { return marks_; }
 
 private:
   Result<IterSum> parseAtom(const Expr& atom);

@@ -76,21 +76,13 @@ private:
       reach = span ? checkedAdd(*reach, *span) : std::nullopt;
       if ((span && !reach) || (reach && !fitsDType(*reach, t))) return false;
       total = reach ? constant(t, *reach) : range->extent * p.factor;
-      auto mark = make<IterMarkNode>();
-      mark->var = v;
-      mark->source = isConst(range->min, 0) ? Expr(v) : v - range->min;
-      mark->extent = range->extent;
-      splits.insert(splits.begin(), {IterMark(mark.get()), one, range->extent, constant(t, p.factor)});
+      splits.insert(splits.begin(), {variableMark(v, range), one, range->extent, constant(t, p.factor)});
     }
     if (!dense && (limit || level_ != IterMapLevel::kInjective)) return false;
     if (limit && !isConst(base_, 0)) return false;
     if (limit) total = an_.simplify(min(limit, total));
-    if (dense && (limit ? !splits.empty() : splits.size() > 1)) {
-      auto fused = make<IterMarkNode>();
-      fused->sum = {std::move(splits), constant(t, 0)};
-      fused->extent = total;
-      splits = {{IterMark(fused.get()), one, total, one}};
-    }
+    if (dense && (limit ? !splits.empty() : splits.size() > 1))
+      splits = {{sumMark(std::move(splits), constant(t, 0), total), one, total, one}};
     map.indices.push_back({std::move(splits), base_});
     map.extents.push_back(total);
     return true;
