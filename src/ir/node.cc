@@ -25,6 +25,15 @@ const KindInfo& kindInfo(const Node& node) {
   return node.kind == Kind::kStep ? static_cast<const StepNode&>(node).step->node : kindInfo(node.kind);
 }
 
+bool isThreadAxis(std::string_view name) {
+  for (std::string_view kind : {"blockIdx", "threadIdx", "vthread"})
+    if (name.starts_with(kind)) {
+      name.remove_prefix(kind.size());
+      return name == ".x" || name == ".y" || name == ".z" || (name.empty() && kind == "vthread");
+    }
+  return false;
+}
+
 const char* const kUnaryNames[] = {"neg", "not", "bitwise_not"};
 const char* const kBinaryNames[] = {
     "add", "sub",         "mul",        "div",         "mod",        "floordiv",   "floormod", "min",

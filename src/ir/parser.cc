@@ -204,14 +204,14 @@ Value Parser::nameValue(const Token& t) {
   Value self;
   self.tag = Value::kModule;
   if (name == "cls" || (!className_.empty() && name == className_)) return self;
-  for (const std::string& f : functionNames_)
-    if (f == name) return Value::of(globalVar(name));
   if (defineSymbols_) {
     Var v = var(name, kInt64);
     scopes_[scopes_.size() - 1][name] = Value::of(v);
     undeclared_.insert(v);
     return Value::of(v);
   }
+  for (const std::string& f : functionNames_)
+    if (f == name) return Value::of(globalVar(name));
   if (options_.bareForms && at("(")) return Value::path("T." + name);
   if (std::string_view advice = adviceFor(name, script_); !advice.empty())
     return failedHabit(t, std::string(advice));
@@ -241,10 +241,15 @@ Value Parser::failedHabit(const Token& word, std::string advice) {
 bool Parser::constantDef() {
   Assignment a = assignment();
   if (!a.value.ok()) return false;
-  bool plain = a.value.isNumber() || a.value.isSequence() || a.value.tag == Value::kString;
-  if (!plain || a.targets.size() != 1)
-    return report(a.where, "a name outside functions stands for a number, a string or a list");
-  bind(std::string(a.targets[0].text), std::move(a.value));
+  bool several = a.targets.size() > 1;
+  size_t values = several && a.value.isSequence() ? a.value.items.size() : 1;
+  for (size_t i = 0; i < values; ++i) {
+    Value& v = several && a.value.isSequence() ? a.value.items[i] : a.value;
+    bool plain = v.isNumber() || v.isSequence() || v.tag == Value::kString;
+    if (!plain || a.targets.size() != values)
+      return report(a.where, "a name outside functions stands for a number, a string or a list");
+    bind(std::string(a.targets[i].text), std::move(v));
+  }
   return endOfLine();
 }
 

@@ -1,6 +1,8 @@
 // The grammar of expressions.
 #include "ir/parser_impl.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -133,6 +135,9 @@ Value Parser::bracketed(std::string_view close, Value::Tag tag) {
       break;
     }
     if (!item.ok()) return item;
+    constexpr int64_t kMost = 1 << 18; // names for lists of lists multiply
+    if ((v.count += item.count) > kMost)
+      return failed(peek(), fmt::format("a list of more than {} values", kMost));
     v.items.push_back(std::move(item));
     trailing = accept(",");
     if (!trailing) break;

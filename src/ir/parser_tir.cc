@@ -88,7 +88,7 @@ std::vector<Token> Parser::assignTargets() const {
   size_t k = 0;
   while (peek(k).kind == TokenKind::kName) {
     targets.push_back(peek(k));
-    bool annotated = targets.size() == 1 && peek(k + 1).is(":");
+    bool annotated = targets.size() == 1 && peek(k + 1).is(":") && adviceFor(peek(k).text, false).empty();
     if (annotated || peek(k + 1).is("=")) return targets;
     if (!peek(k + 1).is(",")) break;
     k += 2;
@@ -194,7 +194,9 @@ bool Parser::tirStore(const Value& target, const Token& where) {
   Value value = expr();
   if (!value.ok()) return false;
   Expr place = target.tag == Value::kNode ? toExpr(target, where) : Expr();
-  if (!place.is<LoadNode>()) return report(where, "only names and elements of buffers can be assigned");
+  if (!place.is<LoadNode>())
+    return report(where, "only names and elements of buffers can be assigned",
+                  "names do not change: what changes is an element of a buffer, T.alloc_buffer((1,), dtype)");
   if (!op.is("=")) {
     const Operator* row = operatorOf(op.text.substr(0, op.text.size() - 1));
     if (!row)
@@ -392,17 +394,20 @@ bool Parser::initStatement() {
 }
 
 /// with T.LetStmt(value) as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the rest of the scope is the
-/// suite.
+/// suite, or another item after a comma.
 bool Parser::scopedStatement() {
   Token where = peek();
-  size_t end = pos_;
-  while (tokens_[end].kind != TokenKind::kNewline && tokens_[end].kind != TokenKind::kEnd) ++end;
-  std::vector<Token> names;
-  if (end >= pos_ + 4 && tokens_[end - 1].is(":") && tokens_[end - 2].kind == TokenKind::kName &&
-      tokens_[end - 3].is("as"))
-    names.push_back(tokens_[end - 2]);
+  std::optional<Token> name; // after `as`, which ends this item
+  int depth = 0;
+  for (size_t k = 0; depth >= 0 && !name; ++k) {
+    const Token& t = peek(k);
+    if (t.is("(") || t.is("[") || t.is("{")) ++depth;
+    if (t.is(")") || t.is("]") || t.is("}")) --depth;
+    if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd || (depth == 0 && t.is(","))) break;
+    if (depth == 0 && t.is("as") && peek(k + 1).kind == TokenKind::kName) name = peek(k + 1);
+  }
   targets_.clear();
-  for (const Token& t : names) targets_.emplace_back(t.text);
+  if (name) targets_.emplace_back(name->text);
   nextTarget_ = 0;
   Frame frame;
   bool ok = withFrame(frame, [&] {
@@ -410,18 +415,18 @@ bool Parser::scopedStatement() {
     targets_.clear();
     if (!v.ok()) return false;
     if (v.tag == Value::kLet) {
-      if (names.empty()) return report(where, "name the variable: with T.LetStmt(value) as x:");
+      if (!name) return report(where, "name the variable: with T.LetStmt(value) as x:");
       std::optional<Value> type;
       if (!v.items.empty()) type = v.items[0];
-      if (!letBinding(names[0], Value::of(v.node, v.depth), type)) return false;
-    } else if (!names.empty())
-      bind(std::string(names[0].text), v);
-    if (!names.empty()) take(), take();
+      if (!letBinding(*name, Value::of(v.node, v.depth), type)) return false;
+    } else if (name)
+      bind(std::string(name->text), v);
+    if (name) take(), take();
     if (frame.stmts.size() != 1)
       return report(where, "this has no meaning in a 'with'",
                     "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer, T.launch_thread and T.attr "
                     "open a scope");
-    return tirSuite();
+    return accept(",") ? scopedStatement() : tirSuite();
   });
   if (!ok) return false;
   frame_->stmts.push_back(foldFrame(frame));

@@ -31,6 +31,7 @@ struct Value {
   Tag tag = kFailed;
   bool fresh = false; // the call declared a name of its own: an assignment only binds it
   int depth = 1;      // of the expression tree
+  int64_t count = 1;  // of a list, with what its items hold
   int64_t number = 0; // kInt, kBool
   double real = 0;
   NodeRef node;

@@ -50,6 +50,8 @@ using If = Ref<const IfNode>;
 
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 extern const char* const kForKindNames[]; // "serial", "parallel", …
+/// blockIdx.x/y/z, threadIdx.x/y/z, vthread, vthread.x/y/z.
+bool isThreadAxis(std::string_view name);
 
 /// for var in [min, min + extent): body. A loop *is* its variable: unique within the function.
 class ForNode : public StmtNode {

@@ -46,6 +46,8 @@ void Verifier::forLoop(const ForNode& n) {
                     n.extent->dtype.str());
   if ((n.forKind == ForKind::kThreadBinding) == n.thread.empty())
     error(node, "a loop has a thread exactly when it is bound to one");
+  else if (!n.thread.empty() && !isThreadAxis(n.thread))
+    error(node, "there is no thread axis '" + n.thread + "'");
   size_t scope = mark();
   define(n.var, ("loop variable '" + n.var->name + "'").c_str());
   loopLevel_[n.var.get()] = level_;

@@ -3,8 +3,6 @@
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
-#include <algorithm>
-
 namespace bevel::steps {
 
 constexpr const char* kDoc =
@@ -13,11 +11,7 @@ constexpr const char* kDoc =
 Legal where `parallel` is. A reduction loop is refused: use rfactor first.)";
 
 static Result<Path> check(const Schedule& sch, const Bind& s) {
-  static const char* const kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-                                      "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
-  if (std::ranges::find(kAxes, s.threadAxis, [](const char* a) { return std::string_view(a); }) ==
-      std::end(kAxes))
-    return fail(ErrorCode::kUsage, "there is no thread axis " + s.threadAxis);
+  if (!isThreadAxis(s.threadAxis)) return fail(ErrorCode::kUsage, "there is no thread axis " + s.threadAxis);
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
   for (const For& outer : path.loops())
     if (outer->thread == s.threadAxis && !s.threadAxis.starts_with("vthread"))
