@@ -80,6 +80,7 @@ Status optimise(const OptFlags& f) {
   std::vector<PassTiming> timings;
   run.timings = &timings;
   BEVEL_TRY(Module result, runPasses(passes, module, run));
+  BEVEL_CHECK(context.decisions.checkAnswers());
   BEVEL_TRY(result, only(result, f.function, f.model));
   clearProgress();
   if (f.build.timings) fmt::print(stderr, "{}", timingTable(timings));

@@ -2,6 +2,7 @@
 #include "driver/commands.h"
 #include "driver/console.h"
 #include "driver/host_kernel.h"
+#include "driver/pipeline.h"
 #include "driver/program.h"
 #include "driver/session.h"
 
@@ -170,6 +171,9 @@ Status runGraph(const Module& module, const std::string& main, const RunFlags& f
 }
 
 Status runProgram(const Module& module, const std::string& name, const RunFlags& f, BuildOptions options) {
+  ModuleDecisions asked; // a program asks nothing over its module
+  asked.answers = options.answers;
+  BEVEL_CHECK(asked.checkAnswers());
   BEVEL_TRY(PrimFunc program, preparedProgram(module, name, options));
   ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));

@@ -106,7 +106,8 @@ Result<BuildOptions> buildOptions(const BuildFlags& f) {
     size_t at = text.rfind('=');
     if (at == std::string::npos || at == 0)
       return fail(ErrorCode::kUsage, fmt::format("--answer takes QUESTION=CANDIDATE, not '{}'", text));
-    o.answers[text.substr(0, at)] = text.substr(at + 1);
+    if (!o.answers.emplace(text.substr(0, at), text.substr(at + 1)).second)
+      return fail(ErrorCode::kUsage, fmt::format("--answer: '{}' is answered twice", text.substr(0, at)));
   }
   for (const std::string& text : f.dims) {
     BEVEL_TRY(auto pair, keyValue(text, "--dim"));

@@ -30,8 +30,12 @@ Status ModuleDecisions::checkAnswers() const {
     if (asked_.count(name)) continue;
     std::vector<std::string> known;
     for (const auto& [question, times] : asked_) known.push_back(question);
-    return fail(Error(ErrorCode::kUsage, fmt::format("nothing asks for \"{}\"", name))
-                    .help(didYouMean(name, known) + " `bevel explain` lists the questions"));
+    std::string near = didYouMean(name, known);
+    return fail(
+        Error(ErrorCode::kUsage, fmt::format("nothing asks for \"{}\"", name))
+            .help(near + (near.empty() ? "" : " ") +
+                  "`bevel explain` lists the questions: those over the module are answered here, those of a "
+                  "kernel in its trace (--schedule)"));
   }
   return {};
 }
