@@ -51,6 +51,23 @@ Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& 
   return out;
 }
 
+Result<IndexMap> axesAt(const Array<Expr>& indices, const BlockNode& block, Analyzer& analyzer) {
+  auto plain = indexAxes(indices, block);
+  IndexMap out;
+  if (plain) {
+    for (const Expr& i : indices) out.initial.push_back(var("o", i->dtype));
+    for (const IterVar& iv : block.iters) out.final.push_back(iv->domain->min); // axes of extent one
+    for (size_t d = 0; d < indices.size(); ++d)
+      if (int axis = (*plain)[d]; axis >= 0) out.final.set(size_t(axis), out.initial[d]);
+    return out;
+  }
+  IndexMap map({}, indices);
+  Array<Range> box;
+  for (const IterVar& iv : block.iters) map.initial.push_back(iv->var), box.push_back(iv->domain);
+  auto inverse = map.inverse(box, analyzer);
+  return inverse ? std::move(*inverse) : Result<IndexMap>(fail(std::move(plain.error())));
+}
+
 Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer) {
   Status status;
   walk(realize, [&](const NodeRef& n) {

@@ -18,6 +18,8 @@ Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& anal
 /// For each index, the spatial axis that it is, or -1 for the minimum of an axis-free dimension; fails unless
 /// all axes of more than one value occur exactly once.
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block);
+/// The block's axes as a function of the indices, which are its axes or any one-to-one affine map of them onto a box.
+Result<IndexMap> axesAt(const Array<Expr>& indices, const BlockNode& block, Analyzer& analyzer);
 /// The realization reads the buffer by scalar loads only (no pointers, views or predicates).
 Status checkPlainReads(const BlockRealize& realize, const Buffer& buffer);
 /// Replaces the loads of a buffer by a value, as it is at the indices of the load. An expression that reads one element several

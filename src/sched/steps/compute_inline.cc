@@ -9,15 +9,15 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Puts the expression of a block in place of every read of its result, and removes the block and its buffer.
 
-The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes. It is
-then computed as often as it is read, except that an expression which reads one element several times computes it once: that is the caller's
+The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes, or by a
+one-to-one affine map of them (`Y[v // 6, v % 6]`). It is then computed as often as it is read, except that an expression which reads one element several times computes it once: that is the caller's
 decision. Refused when what it reads may have changed where the consumers
 stand.)";
 
 struct InlinePlan {
   Path path;
   Store store;
-  std::vector<int> axisOf; // for each dimension of the buffer: the axis that indexes it, -1 for a constant
+  IndexMap axes; // of an element's indices
 };
 
 static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
@@ -28,7 +28,7 @@ static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
   BEVEL_CHECK(checkIntermediate(sch.func(), x));
   BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), x));
   InlinePlan plan{self.site.path, self.store, {}};
-  BEVEL_TRY(plan.axisOf, indexAxes(self.store->indices, *self.site.block()));
+  BEVEL_TRY(plan.axes, axesAt(self.store->indices, *self.site.block(), analyzer));
   BEVEL_CHECK(checkStableInputs(info, self.site.self));
   if (info.blocks.size() == 1)
     return illegal(quoted(*self.site.block()) + " is the only block of its scope: nothing would be left");
@@ -47,13 +47,13 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
   const Buffer x = plan.store->buffer;
   Stmt root = withoutAlloc(withoutBlock(plan.path), x->data);
   auto value = [&](const Array<Expr>& indices) {
-    VarMap map;
-    for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min; // axes of extent one
+    VarMap at, map;
     for (size_t d = 0; d < indices.size(); ++d)
-      if (plan.axisOf[d] >= 0) {
-        const Var& v = block->iters[size_t(plan.axisOf[d])]->var;
-        map[v] = castTo(v->dtype, indices[d]);
-      }
+      at[plan.axes.initial[d]] = castTo(plan.axes.initial[d]->dtype, indices[d]);
+    for (size_t i = 0; i < block->iters.size(); ++i) {
+      const Var& v = block->iters[i]->var;
+      map[v] = castTo(v->dtype, substitute(plan.axes.final[i], at));
+    }
     return substitute(plan.store->value, map);
   };
   auto replaced = [&](const Stmt& s) { return replaceReads(s, x, plan.store->value, value); };

@@ -14,7 +14,7 @@ constexpr const char* kDoc =
     R"(Puts a block into its only producer: what the producer would store goes through the block's expression and into its output.
 
 Both must be single stores, the producer not a reduction, and the block must read each element of the intermediate buffer at most
-once, at its axes. Where it reads only part of the buffer, the producer is kept to that part by a condition.)";
+once, at its axes or at a one-to-one affine map of them that reads all of the buffer. Where it reads only part of the buffer, the producer is kept to that part by a condition.)";
 
 struct ReverseInlinePlan {
   Path path;            // to the consumer
@@ -105,13 +105,44 @@ static Result<std::vector<AxisIndex>> plainIndices(const Array<Expr>& indices, c
   return out;
 }
 
+/// The consumer's axes by the producer's, where it reads each element that the producer writes once, in whatever order.
+static std::optional<VarMap> axesByElement(const Block& block, const Array<Expr>& indices,
+                                           const BlockNode& source, const Array<Expr>& sourceIndices,
+                                           const std::vector<int>& sourceAxes, Analyzer& analyzer) {
+  IndexMap map({}, indices);
+  Array<Range> box;
+  for (const IterVar& iv : block->iters) map.initial.push_back(iv->var), box.push_back(iv->domain);
+  auto inverse = map.inverse(box, analyzer);
+  auto read = map.applyRanges(box, analyzer);
+  if (!inverse || !read) return std::nullopt;
+  VarMap at, axes;
+  for (size_t d = 0; d < sourceAxes.size(); ++d) {
+    Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
+                                        : range(sourceIndices[d], constant(sourceIndices[d]->dtype, 1));
+    if (!analyzer.proveEqual(produced->min, (*read)[d]->min) ||
+        !analyzer.proveEqual(produced->extent, (*read)[d]->extent))
+      return std::nullopt;
+    at[inverse->initial[d]] = castTo(inverse->initial[d]->dtype, sourceIndices[d]);
+  }
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const Var& v = block->iters[i]->var;
+    axes[v] = castTo(v->dtype, analyzer.simplify(substitute(inverse->final[i], at)));
+  }
+  return axes;
+}
+
 /// The consumer's axes by the producer's, and where the consumer has instances.
 static Result<VarMap> axesByProducer(const Block& block, const Array<Expr>& indices, const BlockNode& source,
                                      const Array<Expr>& sourceIndices, Analyzer& analyzer, Expr& condition) {
-  BEVEL_TRY(std::vector<AxisIndex> reads, plainIndices(indices, block, analyzer));
+  auto plain = plainIndices(indices, block, analyzer);
   BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceIndices, source));
   VarMap map;
   condition = boolImm(true);
+  if (!plain) {
+    auto all = axesByElement(block, indices, source, sourceIndices, sourceAxes, analyzer);
+    return all ? std::move(*all) : Result<VarMap>(fail(std::move(plain.error())));
+  }
+  const std::vector<AxisIndex>& reads = *plain;
   for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min;
   for (const IterVar& iv : source.iters) analyzer.bind(iv->var, iv->domain);
   for (size_t d = 0; d < reads.size(); ++d) {
