@@ -30,7 +30,6 @@ public:
   const std::vector<SessionParam>& outputs() const { return outputs_; }
   /// Index of an input by name; kUsage lists the names.
   Result<size_t> inputIndex(const std::string& name) const;
-  bool isSet(size_t input) const { return set_[input]; }
   Status setInput(size_t index, const HostValue& value);
   /// Values of NAME=FILE, as options give them.
   Status setFiles(const std::vector<std::string>& named);

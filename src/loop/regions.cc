@@ -543,15 +543,4 @@ bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer
   return true;
 }
 
-bool regionsDisjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
-  if (!a->buffer->sameAs(*b->buffer)) return true;
-  if (!same(a->buffer, b->buffer)) return false; // two views of one memory
-  for (size_t d = 0; d < std::min(a->region.size(), b->region.size()); ++d) {
-    const Range &x = a->region[d], &y = b->region[d];
-    if (analyzer.prove(x->min + x->extent <= y->min) || analyzer.prove(y->min + y->extent <= x->min))
-      return true;
-  }
-  return false;
-}
-
 } // namespace bevel

@@ -87,8 +87,6 @@ std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>&
 BufferRegion regionUnion(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer);
 /// True when the first region provably contains the second.
 bool regionCovers(const BufferRegion& outer, const BufferRegion& inner, Analyzer& analyzer);
-/// True when the regions provably share no element.
-bool regionsDisjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer);
 
 /// Reads and writes of a statement, one region a buffer (union), in order of first access.
 struct Regions {

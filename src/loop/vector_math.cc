@@ -324,12 +324,4 @@ Expr expandIntrinsic(const Call& call) {
   return value ? m.finish(value) : nullptr;
 }
 
-PrimFunc expandIntrinsics(const PrimFunc& f) {
-  return cast<PrimFuncNode>(rewrite(f, [](const NodeRef& n) -> NodeRef {
-    if (n->kind != Kind::kCall) return n;
-    Expr expanded = expandIntrinsic(cast<CallNode>(n));
-    return expanded ? NodeRef(expanded) : n;
-  }));
-}
-
 } // namespace bevel

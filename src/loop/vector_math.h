@@ -16,7 +16,4 @@ namespace bevel {
 /// infinities exact.
 Expr expandIntrinsic(const Call& call);
 
-/// Replaces every call in the program that has an expansion.
-PrimFunc expandIntrinsics(const PrimFunc& f);
-
 } // namespace bevel

@@ -149,6 +149,13 @@ bool isNoOp(const Stmt& s) {
   return e && isPure(e->value);
 }
 
+int64_t countStatements(const NodeRef& s) {
+  if (s.is<ExprNode>()) return 0;
+  int64_t n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;
+  forEachChild(s, [&](const NodeRef& child, Role) { n += countStatements(child); });
+  return n;
+}
+
 Stmt orNoOp(const Stmt& s) {
   return s ? s : seq({});
 }

@@ -49,6 +49,8 @@ Expr conjunction(const std::vector<Expr>& parts); // true when empty
 /// The statement or a no-op for null.
 Stmt orNoOp(const Stmt& s);
 bool isNoOp(const Stmt& s);
+/// The stores and evaluations in it, each once however often it runs.
+int64_t countStatements(const NodeRef& s);
 /// A function with another body.
 PrimFunc withBody(const PrimFunc& f, Stmt body);
 /// T.likely stripped from a condition.

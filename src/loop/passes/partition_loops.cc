@@ -21,13 +21,6 @@ namespace {
 
 constexpr int kMaxStatements = 16;
 
-int countStatements(const NodeRef& s) {
-  if (s.is<ExprNode>()) return 0;
-  int n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;
-  forEachChild(s, [&](const NodeRef& c, Role) { n += countStatements(c); });
-  return n;
-}
-
 int loopDepth(const NodeRef& s) {
   if (s.is<ExprNode>()) return 0;
   int deepest = 0;

@@ -18,13 +18,6 @@ namespace {
 constexpr int64_t kMaxStatements = 4096;
 constexpr const char* kAutoUnroll = "pragma_auto_unroll_max_step";
 
-int64_t statementCount(const NodeRef& s) {
-  if (s.is<ExprNode>()) return 0;
-  int64_t n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;
-  forEachChild(s, [&](const NodeRef& child, Role) { n += statementCount(child); });
-  return n;
-}
-
 /// A loop variable that picks a slot of a register buffer.
 bool indexesRegisters(const NodeRef& body, const Var& v, std::string_view kind) {
   bool found = false;
@@ -80,7 +73,7 @@ private:
   }
 
   bool wanted(const For& loop, int64_t extent) {
-    int64_t count = std::max<int64_t>(extent, 0) * std::max<int64_t>(statementCount(loop->body), 1);
+    int64_t count = std::max<int64_t>(extent, 0) * std::max<int64_t>(countStatements(loop->body), 1);
     if (count > kMaxStatements) return false;
     if (loop->forKind == ForKind::kUnrolled) return true;
     return (autoLimit_ > 0 && count <= autoLimit_) || indexesRegisters(loop->body, loop->var, kind_);
