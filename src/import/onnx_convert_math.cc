@@ -157,6 +157,8 @@ Term alongAxis(Node& n, size_t input, int64_t axis, int64_t block) {
   if (single) return s;
   auto a = axisOf(n, axis, rank);
   if (!a) return {n, fail(a.error())};
+  if (block > 0 && from.size() != rank)
+    return {n, n.invalid("scales and zero points of blocks have as many dimensions as the data")};
   if (block > 0) { // repeat each value `block` times along the axis, then cut
     Array<Expr> wide, merged = from;
     for (size_t d = 0; d < from.size(); ++d) {
