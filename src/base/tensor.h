@@ -74,8 +74,7 @@ bool identical(const TensorObject& a, const TensorObject& b);
 /// A binary float format of 16 bits or fewer, but for powers of two (E8M0).
 struct FloatFormat {
   int exponent, mantissa, bias;
-  bool
-      hasInfinity; // with a mantissa of zero under the exponent of all ones, NaN with others; else that is ordinary
+  bool hasInfinity;       // under the exponent of all ones, which is ordinary elsewhere
   bool negativeZeroIsNan; // FNUZ: the code of -0 is the only NaN
   bool hasNan;
 

@@ -131,9 +131,7 @@ Result<std::vector<std::string>> compileObjects(std::span<const KernelSource> ke
 Result<std::string> llvmText(const KernelSource& kernel, const Target& target, LlvmStage stage,
                              const CompileOptions& options) {
   Emitted e;
-  Status emitted;
-  withLargeStack([&] { emitted = emitModule(kernel, target, options, e); });
-  BEVEL_CHECK(std::move(emitted));
+  BEVEL_CHECK(onLargeStack([&] { return emitModule(kernel, target, options, e); }));
   if (stage != LlvmStage::kEmitted)
     codegen::optimize(e.module, *e.machine, options.pipeline, wantsVectorizers(kernel.function));
   if (stage == LlvmStage::kAssembly) return codegen::emitMachineCode(e.module, *e.machine, true);

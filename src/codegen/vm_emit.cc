@@ -392,8 +392,6 @@ Status emitAll(VmTables& tables, std::map<std::string, ShapeSlots>& slots) {
     builders.push_back(&tables.program.image->addFunction(attrStr(attrs, "global_symbol", name)));
     tables.functions.emplace(name, builders.back()->index());
   }
-  if (std::ranges::all_of(functions, [](const auto& f) { return attrInt(f.second->attrs, "private") != 0; }))
-    return fail(ErrorCode::kInvalid, "the module has no function that can be called from outside");
   for (size_t i = 0; i < functions.size(); ++i) {
     const auto& [name, f] = functions[i];
     auto ok = VmFunction(tables, *builders[i], slots[name], name).run(f);
@@ -406,20 +404,23 @@ Status emitAll(VmTables& tables, std::map<std::string, ShapeSlots>& slots) {
 } // namespace
 
 Result<VmProgram> emitVm(const Module& module, const Target& target) {
-  Result<VmProgram> out = fail(ErrorCode::kInternal, "not run");
   BEVEL_TRY(std::string features, requiredFeatures(target));
-  withLargeStack([&] {
+  bool callable = std::ranges::any_of(module->functions.raw(), [](const NodeRef& f) {
+    return f.is<FunctionNode>() && !attrInt(f.as<FunctionNode>()->attrs, "private");
+  });
+  if (!callable)
+    return fail(ErrorCode::kInvalid, "the module has no function that can be called from outside");
+  return onLargeStack([&]() -> Result<VmProgram> {
     std::map<std::string, ShapeSlots> slots;
     {
       VmTables draft(module, target, features);
-      if (Status ok = emitAll(draft, slots); !ok) return void(out = fail(std::move(ok.error())));
+      BEVEL_CHECK(emitAll(draft, slots));
     }
     for (auto& [name, s] : slots) s.replay();
     VmTables tables(module, target, features);
-    if (Status ok = emitAll(tables, slots); !ok) return void(out = fail(std::move(ok.error())));
-    out = std::move(tables.program);
+    BEVEL_CHECK(emitAll(tables, slots));
+    return std::move(tables.program);
   });
-  return out;
 }
 
 } // namespace bevel

@@ -259,12 +259,12 @@ Added& added() {
 Result<Module> rewriteGraph(const Module& module, const Rules& rules, const Ask& ask) {
   RulesByOp byOp;
   for (const Rule& rule : rules) index(rule, rule.pattern, byOp);
-  Result<Module> out = module;
-  withLargeStack([&] { // a replacement of a replacement lies deeper
-    out = mapFunctions(
-        module, [&](const Module& soFar, const Function& f) { return rewriteFunction(soFar, byOp, ask, f); });
-  });
-  return out ? removeDead(*out) : std::move(out);
+  BEVEL_TRY(Module out, onLargeStack([&] { // a replacement of a replacement lies deeper
+              return mapFunctions(module, [&](const Module& soFar, const Function& f) {
+                return rewriteFunction(soFar, byOp, ask, f);
+              });
+            }));
+  return removeDead(out);
 }
 
 void addGraphRule(const std::string& list, Rule rule) {

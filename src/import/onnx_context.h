@@ -81,7 +81,11 @@ public:
 
   explicit operator bool() const { return e_.has_value(); }
   Error& error() { return e_.error(); }
-  GraphExpr& operator*() { return *e_; }
+  /// Of a term that did not fail.
+  GraphExpr& operator*() {
+    BEVEL_ASSERT(e_.has_value(), "the expression of a term that failed");
+    return *e_;
+  }
   operator Result<GraphExpr>() const { return e_; }
   operator Result<Values>() const;
 

@@ -305,9 +305,9 @@ static bool takesText(const NodeProto& node) {
 }
 
 static Status checkText(const Node& node) {
-  for (size_t i = 0; i < node.size() && !takesText(node.proto); ++i)
+  for (size_t i = 0; i < node.size(); ++i)
     if (const auto* t = node.has(i) ? node.in(i)->type.as<TensorTypeNode>() : nullptr;
-        t && t->dtype.isString())
+        t && t->dtype.isString() && !takesText(node.proto))
       return fail(ErrorCode::kInvalid, fmt::format("input '{}' cannot be of string", node.proto.inputs[i]));
   return {};
 }

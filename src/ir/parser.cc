@@ -8,24 +8,15 @@
 #include <algorithm>
 
 namespace bevel {
-namespace {
-
-template <class T, class F> Result<T> onLargeStack(F&& f) {
-  std::optional<Result<T>> result;
-  withLargeStack([&] { result.emplace(f()); });
-  return std::move(*result);
-}
-
-} // namespace
 
 Result<Module> parseModule(std::string_view text, const ParseOptions& options) {
-  return onLargeStack<Module>([&] { return detail::Parser(text, options).module(); });
+  return onLargeStack([&] { return detail::Parser(text, options).module(); });
 }
 Result<NodeRef> parseFunction(std::string_view text, const ParseOptions& options) {
-  return onLargeStack<NodeRef>([&] { return detail::Parser(text, options).function(); });
+  return onLargeStack([&] { return detail::Parser(text, options).function(); });
 }
 Result<NodeRef> parseExpression(std::string_view text, const ParseOptions& options) {
-  return onLargeStack<NodeRef>([&] { return detail::Parser(text, options).expression(); });
+  return onLargeStack([&] { return detail::Parser(text, options).expression(); });
 }
 Result<Module> parseModule(std::string_view text, std::string file) {
   ParseOptions options;
@@ -41,9 +32,7 @@ Result<NodeRef> parseFunction(std::string_view text, std::string file) {
 Status parseScript(std::string_view text, const std::string& file, ScriptHandler handler) {
   ParseOptions options;
   options.file = file;
-  Status status;
-  withLargeStack([&] { status = detail::Parser(text, options).script(handler); });
-  return status;
+  return onLargeStack([&] { return detail::Parser(text, options).script(handler); });
 }
 
 Status checkRoundTrip(const NodeRef& node) {
@@ -241,15 +230,13 @@ Value Parser::failedHabit(const Token& word, std::string advice) {
 bool Parser::constantDef() {
   Assignment a = assignment();
   if (!a.value.ok()) return false;
-  bool several = a.targets.size() > 1;
-  size_t values = several && a.value.isSequence() ? a.value.items.size() : 1;
-  for (size_t i = 0; i < values; ++i) {
-    Value& v = several && a.value.isSequence() ? a.value.items[i] : a.value;
-    bool plain = v.isNumber() || v.isSequence() || v.tag == Value::kString;
-    if (!plain || a.targets.size() != values)
-      return report(a.where, "a name outside functions stands for a number, a string or a list");
-    bind(std::string(a.targets[i].text), std::move(v));
-  }
+  std::vector<Value> values = {a.value};
+  if (a.targets.size() > 1 && a.value.isSequence()) values = a.value.items;
+  bool plain = std::ranges::all_of(
+      values, [](const Value& v) { return v.isNumber() || v.isSequence() || v.tag == Value::kString; });
+  if (!plain || values.size() != a.targets.size())
+    return report(a.where, "a name outside functions stands for a number, a string or a list");
+  for (size_t i = 0; i < values.size(); ++i) bind(std::string(a.targets[i].text), std::move(values[i]));
   return endOfLine();
 }
 

@@ -74,9 +74,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string print(const NodeRef& node, const PrintOptions& options) {
-  std::string text;
-  withLargeStack([&] { text = detail::Printer(options).run(node); });
-  return text;
+  return onLargeStack([&] { return detail::Printer(options).run(node); });
 }
 
 namespace detail {

@@ -9,16 +9,14 @@ namespace bevel {
 
 std::vector<Error> verifyAll(const NodeRef& node, size_t limit) {
   if (!node) return {Error(ErrorCode::kInvalid, "there is no module or function to verify")};
-  std::vector<Error> errors;
-  withLargeStack([&] {
+  return onLargeStack([&] {
     detail::Verifier verifier(limit);
     if (auto* m = node.as<ModuleNode>())
       verifier.module(*m);
     else
       verifier.function(node, "");
-    errors = verifier.take();
+    return verifier.take();
   });
-  return errors;
 }
 
 Status verify(const NodeRef& node) {

@@ -585,15 +585,14 @@ private:
 
 Status interpret(const PrimFunc& f, const std::vector<Ref<TensorObject>>& tensors,
                  const std::vector<InterpretScalar>& scalars, const InterpretOptions& options) {
-  Status result;
-  withLargeStack([&] {
+  return onLargeStack([&]() -> Status {
     try {
       Interpreter(options).call(f, tensors, scalars);
     } catch (Fault& f) {
-      result = fail(std::move(f.error));
+      return fail(std::move(f.error));
     }
+    return {};
   });
-  return result;
 }
 
 } // namespace bevel

@@ -105,10 +105,8 @@ std::vector<Pass> lowerPasses(const Target& target) {
 Result<PrimFunc> lower(const PrimFunc& scheduled, const Target& target, const PassOptions& options) {
   const char* name = "main";
   Module module = withFunction(make<const ModuleNode>(), name, scheduled);
-  Result<Module> out = module;
-  withLargeStack([&] { out = runPasses(lowerPasses(target), module, options); });
-  if (!out) return fail(std::move(out.error()));
-  return cast<PrimFuncNode>((*out)->find(name));
+  BEVEL_TRY(Module out, onLargeStack([&] { return runPasses(lowerPasses(target), module, options); }));
+  return cast<PrimFuncNode>(out->find(name));
 }
 
 } // namespace bevel

@@ -51,6 +51,15 @@ Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& 
   return out;
 }
 
+AxisMap axisMap(const Array<Expr>& indices, const BlockNode& block) {
+  AxisMap out{IndexMap({}, indices), {}};
+  for (const IterVar& iv : block.iters) {
+    out.map.initial.push_back(iv->var);
+    out.box.push_back(iv->domain);
+  }
+  return out;
+}
+
 Result<IndexMap> axesAt(const Array<Expr>& indices, const BlockNode& block, Analyzer& analyzer) {
   auto plain = indexAxes(indices, block);
   IndexMap out;
@@ -61,9 +70,7 @@ Result<IndexMap> axesAt(const Array<Expr>& indices, const BlockNode& block, Anal
       if (int axis = (*plain)[d]; axis >= 0) out.final.set(size_t(axis), out.initial[d]);
     return out;
   }
-  IndexMap map({}, indices);
-  Array<Range> box;
-  for (const IterVar& iv : block.iters) map.initial.push_back(iv->var), box.push_back(iv->domain);
+  auto [map, box] = axisMap(indices, block);
   auto inverse = map.inverse(box, analyzer);
   return inverse ? std::move(*inverse) : Result<IndexMap>(fail(std::move(plain.error())));
 }

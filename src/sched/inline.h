@@ -18,6 +18,12 @@ Result<Inlinable> inlinableOf(const Schedule& sch, BlockRV block, Analyzer& anal
 /// For each index, the spatial axis that it is, or -1 for the minimum of an axis-free dimension; fails unless
 /// all axes of more than one value occur exactly once.
 Result<std::vector<int>> indexAxes(const Array<Expr>& indices, const BlockNode& block);
+/// Indices as a function of the block's axes, and these axes' domains.
+struct AxisMap {
+  IndexMap map;
+  Array<Range> box;
+};
+AxisMap axisMap(const Array<Expr>& indices, const BlockNode& block);
 /// The block's axes as a function of the indices, which are its axes or any one-to-one affine map of them onto a box.
 Result<IndexMap> axesAt(const Array<Expr>& indices, const BlockNode& block, Analyzer& analyzer);
 /// The realization reads the buffer by scalar loads only (no pointers, views or predicates).

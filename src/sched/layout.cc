@@ -26,8 +26,6 @@ Expr retypedExpr(const Expr& e, DType dtype, const std::unordered_map<Var, Var, 
   }));
 }
 
-} // namespace
-
 IndexMap retyped(const IndexMap& map, DType dtype) {
   IndexMap out;
   std::unordered_map<Var, Var, RefHash> vars;
@@ -36,26 +34,41 @@ IndexMap retyped(const IndexMap& map, DType dtype) {
   return out;
 }
 
-Result<Array<Expr>> mappedShape(const IndexMap& map, const Array<Expr>& shape, Analyzer& analyzer) {
-  Array<Expr> wide;
-  for (const Expr& d : shape) wide.push_back(castTo(kInt64, d));
-  BEVEL_TRY(Array<Expr> extents, retyped(map, kInt64).applyShape(wide, analyzer));
-  for (size_t k = 0; k < map.final.size(); ++k)
-    if (DType t = map.final[k]->dtype; asConst(extents[k]).value_or(0) > maxValue(t))
-      return illegal("dimension " + std::to_string(k) + " of the new layout has " +
-                     std::to_string(*asConst(extents[k])) + " elements, which does not fit " + t.str());
-  return map.applyShape(shape, analyzer);
-}
-
-Array<Range> rangesOfShape(const Array<Expr>& shape) {
-  Array<Range> out;
-  for (const Expr& d : shape) out.push_back(range(constant(d->dtype, 0), d));
+Array<Expr> castAll(const Array<Expr>& all, DType dtype) {
+  Array<Expr> out;
+  for (const Expr& e : all) out.push_back(castTo(dtype, e));
   return out;
 }
 
-Result<PaddedInverse> invertPadded(const IndexMap& map, const Array<Range>& box, Analyzer& analyzer) {
-  if (auto exact = map.inverse(box, analyzer)) return PaddedInverse{std::move(*exact), boolImm(false)};
-  return map.nonSurjectiveInverse(box, analyzer);
+/// In narrow types extents could wrap: they are computed in int64 as well.
+Status checkFits(const IndexMap& map, const Array<Expr>& extents, DType dtype, Analyzer& analyzer) {
+  if (dtype.bits >= 64) return {};
+  BEVEL_TRY(Array<Expr> wide, retyped(map, kInt64).applyShape(castAll(extents, kInt64), analyzer));
+  for (size_t k = 0; k < wide.size(); ++k)
+    if (asConst(wide[k]).value_or(0) > maxValue(dtype))
+      return illegal("dimension " + std::to_string(k) + " of the new layout has " +
+                     std::to_string(*asConst(wide[k])) + " elements, which does not fit " + dtype.str());
+  return {};
+}
+
+} // namespace
+
+Result<Layout> layoutOf(const IndexMap& map, const Array<Expr>& extents, Analyzer& analyzer) {
+  DType widest = extents.empty() ? kInt64 : extents[0]->dtype;
+  for (const Expr& e : extents)
+    if (e->dtype.bits > widest.bits) widest = e->dtype;
+  BEVEL_CHECK(checkFits(map, extents, widest, analyzer));
+  Array<Expr> from = castAll(extents, widest);
+  Array<Range> box;
+  for (const Expr& e : from) box.push_back(range(constant(widest, 0), e));
+  Layout out{widest, retyped(map, widest), {}, {}};
+  BEVEL_TRY(out.shape, out.map.applyShape(from, analyzer));
+  if (auto exact = out.map.inverse(box, analyzer))
+    out.inverse = {std::move(*exact), boolImm(false)};
+  else {
+    BEVEL_TRY(out.inverse, out.map.nonSurjectiveInverse(box, analyzer));
+  }
+  return out;
 }
 
 Result<Path> soleNest(const Path& path) {

@@ -5,15 +5,16 @@
 
 namespace bevel {
 
-/// The map with index variables and constants of that integer type.
-IndexMap retyped(const IndexMap& map, DType dtype);
-/// The shape that the map makes of one. Fails (kIllegal) where a dimension does not fit the type of the indices.
-Result<Array<Expr>> mappedShape(const IndexMap& map, const Array<Expr>& shape, Analyzer& analyzer);
-/// [0, d) for each dimension.
-Array<Range> rangesOfShape(const Array<Expr>& shape);
-/// The inverse of a map that is one to one on the box; `padding` is constant false where its image has no
-/// holes.
-Result<PaddedInverse> invertPadded(const IndexMap& map, const Array<Range>& box, Analyzer& analyzer);
+/// What an index map makes of extents: the map with variables and constants of `dtype`, the widest of their types, the new
+/// extents, and the inverse, whose `padding` is constant false where the image has no holes.
+struct Layout {
+  DType dtype;
+  IndexMap map;
+  Array<Expr> shape;
+  PaddedInverse inverse;
+};
+/// Fails (kIllegal) unless the map is one to one on them and the new extents fit that type.
+Result<Layout> layoutOf(const IndexMap& map, const Array<Expr>& extents, Analyzer& analyzer);
 /// The path to the outermost loop around a block, when its loops are plain and hold nothing else.
 Result<Path> soleNest(const Path& path);
 /// The nest of a buffer's writer over the indices of the buffer's new layout, storing the pad value in its

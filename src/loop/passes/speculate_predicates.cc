@@ -25,6 +25,7 @@
 #include "arith/linear.h"
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
+#include "loop/reduction.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -86,9 +87,7 @@ std::optional<std::vector<Use>> usesOf(const Alloc& a, Analyzer& analyzer) {
     } else {
       u.indices = x.node.as<LoadNode>()->indices;
       // Loads of the very slot that is stored keep garbage where it is.
-      bool slot = store && std::ranges::equal(u.indices.raw(), store->indices.raw(),
-                                              [](const NodeRef& i, const NodeRef& j) { return same(i, j); });
-      if (slot && usesVar(store->value, x.node)) continue;
+      if (store && sameElement(u.indices, store->indices) && usesVar(store->value, x.node)) continue;
     }
     for (const Expr& c : x.conditions)
       for (Expr& part : conjuncts(c)) u.conditions.push_back(std::move(part));

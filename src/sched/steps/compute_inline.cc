@@ -10,8 +10,8 @@ constexpr const char* kDoc =
     R"(Puts the expression of a block in place of every read of its result, and removes the block and its buffer.
 
 The block must write one element of an intermediate buffer for each value of its axes, by a single store indexed by the axes, or by a
-one-to-one affine map of them (`Y[v // 6, v % 6]`). It is then computed as often as it is read, except that an expression which reads one element several times computes it once: that is the caller's
-decision. Refused when what it reads may have changed where the consumers
+one-to-one affine map of them (`Y[v // 6, v % 6]`). It is then computed as often as it is read, except that an expression which reads one
+element several times computes it once: that is the caller's decision. Refused when what it reads may have changed where the consumers
 stand.)";
 
 struct InlinePlan {

@@ -2,6 +2,7 @@
 
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "loop/reduction.h"
 #include "loop/regions.h"
 #include "sched/inline.h"
 #include "sched/steps/step_impl.h"
@@ -14,7 +15,8 @@ constexpr const char* kDoc =
     R"(Puts a block into its only producer: what the producer would store goes through the block's expression and into its output.
 
 Both must be single stores, the producer not a reduction, and the block must read each element of the intermediate buffer at most
-once, at its axes or at a one-to-one affine map of them that reads all of the buffer. Where it reads only part of the buffer, the producer is kept to that part by a condition.)";
+once, at its axes or at a one-to-one affine map of them that reads all of the buffer. Where it reads only part of the buffer, the producer
+is kept to that part by a condition.)";
 
 struct ReverseInlinePlan {
   Path path;            // to the consumer
@@ -50,8 +52,7 @@ static Result<Array<Expr>> readIndices(const BlockNode& block, const Store& stor
   walk(store->value, [&](const NodeRef& n) {
     auto* l = n.as<LoadNode>();
     if (!l || l->buffer->data != between->data) return true;
-    if (found && !std::ranges::equal(out.raw(), l->indices.raw(),
-                                     [](const NodeRef& a, const NodeRef& b) { return same(a, b); }))
+    if (found && !sameElement(out, l->indices))
       status = illegal("block " + block.name + " reads several elements of buffer " + between->name);
     out = l->indices;
     found = true;
@@ -109,25 +110,21 @@ static Result<std::vector<AxisIndex>> plainIndices(const Array<Expr>& indices, c
 static std::optional<VarMap> axesByElement(const Block& block, const Array<Expr>& indices,
                                            const BlockNode& source, const Array<Expr>& sourceIndices,
                                            const std::vector<int>& sourceAxes, Analyzer& analyzer) {
-  IndexMap map({}, indices);
-  Array<Range> box;
-  for (const IterVar& iv : block->iters) map.initial.push_back(iv->var), box.push_back(iv->domain);
+  auto [map, box] = axisMap(indices, *block);
   auto inverse = map.inverse(box, analyzer);
   auto read = map.applyRanges(box, analyzer);
   if (!inverse || !read) return std::nullopt;
-  VarMap at, axes;
   for (size_t d = 0; d < sourceAxes.size(); ++d) {
     Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
                                         : range(sourceIndices[d], constant(sourceIndices[d]->dtype, 1));
     if (!analyzer.proveEqual(produced->min, (*read)[d]->min) ||
         !analyzer.proveEqual(produced->extent, (*read)[d]->extent))
       return std::nullopt;
-    at[inverse->initial[d]] = castTo(inverse->initial[d]->dtype, sourceIndices[d]);
   }
-  for (size_t i = 0; i < block->iters.size(); ++i) {
-    const Var& v = block->iters[i]->var;
-    axes[v] = castTo(v->dtype, analyzer.simplify(substitute(inverse->final[i], at)));
-  }
+  Array<Expr> values = inverse->apply(sourceIndices, analyzer);
+  VarMap axes;
+  for (size_t i = 0; i < values.size(); ++i)
+    axes[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, values[i]);
   return axes;
 }
 

@@ -43,19 +43,13 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
-  DType dtype = block->iters.empty() ? kInt64 : block->iters[0]->var->dtype; // the widest of an axis
-  for (const IterVar& iv : block->iters)
-    if (iv->var->dtype.bits > dtype.bits) dtype = iv->var->dtype;
-  IndexMap map = retyped(s.indexMap, dtype);
-  Array<Range> box;
   Array<Expr> extents;
   for (const IterVar& iv : block->iters) {
     if (!isConst(iv->domain->min, 0)) return illegal("axis " + iv->var->name + " does not start at zero");
-    extents.push_back(castTo(dtype, iv->domain->extent));
-    box.push_back(range(constant(dtype, 0), extents.back()));
+    extents.push_back(iv->domain->extent);
   }
-  BEVEL_TRY(Array<Expr> shape, mappedShape(map, extents, analyzer));
-  BEVEL_TRY(PaddedInverse inverse, invertPadded(map, box, analyzer));
+  BEVEL_TRY(Layout layout, layoutOf(s.indexMap, extents, analyzer));
+  const auto& [dtype, map, shape, inverse] = layout;
 
   auto changed = mutableCopy(block);
   changed->iters = {};

@@ -29,8 +29,7 @@ the copy gets the layout.
 struct LayoutPlan {
   PrimFunc func; // before the layout changes
   Buffer buffer, changed;
-  IndexMap map;
-  PaddedInverse inverse;
+  Layout layout;
   Expr padValue;      // null: undefined
   std::string writer; // the block that stores the pad value as well; "" when there is none
   Stmt writerNest;    // its new loops
@@ -76,7 +75,7 @@ static Result<Expr> padConstant(const AnyArg& value, DType dtype) {
 }
 
 static bool hasPadding(const LayoutPlan& plan) {
-  return plan.padValue && !isConst(plan.inverse.padding, 0);
+  return plan.padValue && !isConst(plan.layout.inverse.padding, 0);
 }
 
 /// Lets the writer store the pad value, if it is of a form that can.
@@ -89,7 +88,7 @@ static Status planWriter(const Path& path, LayoutPlan& plan) {
   const std::string& name = info.blocks[size_t(writers[0])].name();
   Path writer = findBlock(plan.func->body, name);
   if (!soleNest(writer)) return {};
-  auto nest = paddedWriter(plan.func, info, writers[0], plan.changed, plan.inverse, plan.padValue);
+  auto nest = paddedWriter(plan.func, info, writers[0], plan.changed, plan.layout.inverse, plan.padValue);
   if (!nest) return {};
   plan.writer = name;
   plan.writerNest = *nest;
@@ -129,16 +128,9 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_CHECK(checkAccesses(sch.func(), buffer));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
-  DType widest = buffer->rank() ? buffer->shape[0]->dtype : kInt64;
-  for (const Expr& d : buffer->shape)
-    if (d->dtype.bits > widest.bits) widest = d->dtype;
-  Array<Expr> from;
-  for (const Expr& d : buffer->shape) from.push_back(castTo(widest, d));
-  plan.map = retyped(s.indexMap, widest);
-  BEVEL_TRY(Array<Expr> shape, mappedShape(plan.map, from, analyzer));
-  BEVEL_TRY(plan.inverse, invertPadded(plan.map, rangesOfShape(from), analyzer));
+  BEVEL_TRY(plan.layout, layoutOf(s.indexMap, buffer->shape, analyzer));
   auto changed = mutableCopy(buffer);
-  changed->shape = shape;
+  changed->shape = plan.layout.shape;
   plan.changed = Buffer(changed);
   if (s.padValue) {
     BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
@@ -158,9 +150,10 @@ private:
     if (auto* b = node.as<BufferNode>(); b && isIt(*b)) return plan_.changed;
     NodeRef n = ContextRewriter::visit(node);
     if (auto* l = n.as<LoadNode>(); l && isIt(*l->buffer))
-      return withOrigin(load(plan_.changed, plan_.map.apply(l->indices, analyzer)), l->origin);
+      return withOrigin(load(plan_.changed, plan_.layout.map.apply(l->indices, analyzer)), l->origin);
     if (auto* s = n.as<StoreNode>(); s && isIt(*s->buffer))
-      return withOrigin(store(plan_.changed, s->value, plan_.map.apply(s->indices, analyzer)), s->origin);
+      return withOrigin(store(plan_.changed, s->value, plan_.layout.map.apply(s->indices, analyzer)),
+                        s->origin);
     if (auto* block = n.as<BlockNode>();
         block && (touches(block->reads, plan_.buffer->data) || touches(block->writes, plan_.buffer->data)))
       return withDetectedAccess(Block(block));
@@ -178,7 +171,8 @@ static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
     BEVEL_ASSERT(nest.has_value(), "the writer's loops changed with its layout");
     root = replaceAt(*nest, plan.writerNest);
   } else if (hasPadding(plan)) {
-    root = withFill(root, plan.changed, plan.inverse.padding, plan.inverse.map.initial, plan.padValue);
+    root = withFill(root, plan.changed, plan.layout.inverse.padding, plan.layout.inverse.map.initial,
+                    plan.padValue);
   }
   setBody(sch, root);
 }
