@@ -30,7 +30,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40);
 
-/// About how many bytes the folder holds: what every store adds, counted anew by every trim.
+/// About how many bytes the folder takes on disk: what every store adds, counted anew by every trim.
 struct Note {
   char magic[8];
   int64_t total = 0;
@@ -96,13 +96,27 @@ Name classify(std::string_view name) {
   return name.size() == 41 && name[34] == '.' ? Name::kUnfinished : Name::kForeign;
 }
 
+/// What a file of that size takes on disk: most kernels are smaller than a block of the file system.
+int64_t onDisk(int64_t size) {
+  return (size + 4095) / 4096 * 4096;
+}
+
 struct Entry {
   timespec used;
   std::string name;
   int64_t size;
 };
 
-/// The cache's own objects, oldest first. Removes what stores left that were killed an hour ago or more.
+/// Removes a file of the folder, if it is the user's own and the cache wrote it.
+void removeOwn(int folder, const std::string& name) {
+  Descriptor d = openOwn(folder, name, O_RDONLY);
+  struct stat info{};
+  if (d && ::fstat(d.get(), &info) == 0 && (info.st_size == 0 || startsWithMagic(d.get())))
+    ::unlinkat(folder, name.c_str(), 0);
+}
+
+/// The folder's objects, oldest first. Removes what stores left that were killed an hour ago or more. Only what is
+/// removed is opened: the folder may hold a hundred thousand files.
 std::vector<Entry> entriesOf(int folder) {
   std::vector<Entry> entries;
   DIR* all = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -110,13 +124,14 @@ std::vector<Entry> entriesOf(int folder) {
   const time_t now = ::time(nullptr);
   while (const dirent* item = ::readdir(all)) {
     Name kind = classify(item->d_name);
-    Descriptor d = kind == Name::kForeign ? Descriptor() : openOwn(folder, item->d_name, O_RDONLY);
     struct stat info{};
-    if (!d || ::fstat(d.get(), &info) != 0 || (info.st_size != 0 && !startsWithMagic(d.get()))) continue;
+    if (kind == Name::kForeign || ::fstatat(folder, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(info.st_mode))
+      continue;
     if (kind == Name::kObject)
-      entries.push_back({info.st_mtim, item->d_name, int64_t(info.st_size)});
+      entries.push_back({info.st_mtim, item->d_name, onDisk(info.st_size)});
     else if (info.st_mtim.tv_sec < now - 3600)
-      ::unlinkat(folder, item->d_name, 0);
+      removeOwn(folder, item->d_name);
   }
   ::closedir(all);
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
@@ -132,7 +147,8 @@ int64_t trimTo(int folder, int64_t most) {
   for (const Entry& e : entries) total += e.size;
   for (const Entry& e : entries) {
     if (total <= most) break;
-    if (::unlinkat(folder, e.name.c_str(), 0) == 0) total -= e.size;
+    removeOwn(folder, e.name);
+    total -= e.size; // also where it stays: then it is no file of the cache
   }
   return total;
 }
@@ -198,7 +214,7 @@ std::optional<std::string> KernelCache::find(const CacheKey& key) const {
 }
 
 void KernelCache::store(const CacheKey& key, std::string_view bytes) {
-  const int64_t size = int64_t(sizeof(Header) + bytes.size());
+  const int64_t size = onDisk(int64_t(sizeof(Header) + bytes.size()));
   if (!enabled() || size > limit_) return;
   Descriptor dir = folder();
   if (!dir) {
@@ -227,15 +243,6 @@ void KernelCache::store(const CacheKey& key, std::string_view bytes) {
   file += bytes;
   (void)replaceFile(dir.get(), name, 0600,
                     [&](int fd) { return writeAll(fd, std::as_bytes(std::span(file))); });
-}
-
-void KernelCache::trim() {
-  Descriptor dir = folder();
-  Note note;
-  Descriptor lock = dir ? lockedNote(dir.get(), note) : Descriptor();
-  if (!lock) return;
-  note.total = trimTo(dir.get(), limit_);
-  write(lock, note);
 }
 
 } // namespace bevel

@@ -2,8 +2,8 @@
 //
 // One file per kernel in $BEVEL_CACHE_DIR, else $XDG_CACHE_HOME/bevel, else ~/.cache/bevel;
 // BEVEL_CACHE_DIR="" turns the cache off. Files are written atomically and checked (size, hash, key) when
-// read: a damaged one is ignored and replaced. Least recently used files go when the folder would exceed its limit
-// (BEVEL_CACHE_LIMIT_MB, 512 by default). Folder and files must belong to the user and be closed to others' writing:
+// read: a damaged one is ignored and replaced. Least recently used files go when the folder would take more of the
+// disk than its limit (BEVEL_CACHE_LIMIT_MB, 512 by default). Folder and files must belong to the user and be closed to others' writing:
 // what lies there is run. Nothing but files with the cache's own names and header is read, replaced or removed.
 #pragma once
 
@@ -42,8 +42,6 @@ public:
   std::optional<std::string> find(const CacheKey& key) const;
   /// Stores bytes; failures (full disk, read-only folder) are silent: the cache is only a help.
   void store(const CacheKey& key, std::string_view bytes);
-  /// Removes the least recently used files until the folder is below its limit.
-  void trim();
   /// Path of the key's file.
   std::string path(const CacheKey& key) const;
 

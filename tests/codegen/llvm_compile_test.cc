@@ -126,7 +126,7 @@ TEST(KernelCacheTest, FindsWhatWasStoredAndIgnoresDamage) {
 
 TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   TemporaryFolder folder;
-  KernelCache cache(folder.path), small(folder.path, 3000);
+  KernelCache cache(folder.path), small(folder.path, 4 * 4096);
   std::vector<CacheKey> keys;
   auto now = std::filesystem::file_time_type::clock::now();
   for (int i = 0; i < 5; ++i) {
@@ -135,7 +135,8 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
     std::filesystem::last_write_time(cache.path(keys.back()), now - std::chrono::seconds(100 - i));
   }
   ASSERT_TRUE(cache.find(keys[0])); // used just now
-  small.trim();
+  small.store(cacheKey("newest"), "bytes"); // fits in when two have gone
+  EXPECT_TRUE(cache.find(cacheKey("newest")));
   EXPECT_TRUE(cache.find(keys[0]));
   EXPECT_FALSE(cache.find(keys[1]));
   EXPECT_FALSE(cache.find(keys[2]));
@@ -143,10 +144,11 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.find(keys[4]));
 }
 
+/// What the folder's objects take on disk, in blocks of 4 KiB.
 int64_t bytesIn(const std::string& folder) {
   int64_t total = 0;
   for (const auto& e : std::filesystem::directory_iterator(folder))
-    if (e.path().extension() == ".o") total += int64_t(e.file_size());
+    if (e.path().extension() == ".o") total += (int64_t(e.file_size()) + 4095) / 4096 * 4096;
   return total;
 }
 
@@ -155,16 +157,16 @@ TEST(KernelCacheTest, StaysBelowItsLimit) {
   TemporaryFolder folder;
   for (int i = 0; i < 20; ++i) {
     CacheKey key = cacheKey("k" + std::to_string(i));
-    KernelCache(folder.path, 3500).store(key, std::string(1000, 'x'));
-    EXPECT_LE(bytesIn(folder.path), 3500) << i;
+    KernelCache(folder.path, 14000).store(key, std::string(1000, 'x'));
+    EXPECT_LE(bytesIn(folder.path), 14000) << i;
     EXPECT_TRUE(KernelCache(folder.path).find(key)) << "the newest one stays";
   }
   CacheKey large = cacheKey("large");
-  KernelCache(folder.path, 3500).store(large, std::string(4000, 'x'));
+  KernelCache(folder.path, 14000).store(large, std::string(14000, 'x'));
   EXPECT_FALSE(KernelCache(folder.path).find(large)) << "larger than the limit";
   std::filesystem::remove(folder.path + "/bevel-cache-size"); // counted anew
-  KernelCache(folder.path, 3500).store(cacheKey("again"), std::string(1000, 'x'));
-  EXPECT_LE(bytesIn(folder.path), 3500);
+  KernelCache(folder.path, 14000).store(cacheKey("again"), std::string(1000, 'x'));
+  EXPECT_LE(bytesIn(folder.path), 14000);
 }
 
 TEST(KernelCacheTest, ManyThreadsStayBelowTheLimit) {
@@ -172,13 +174,13 @@ TEST(KernelCacheTest, ManyThreadsStayBelowTheLimit) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      KernelCache cache(folder.path, 20000);
+      KernelCache cache(folder.path, 80000);
       for (int i = 0; i < 30; ++i)
         cache.store(cacheKey(std::to_string(t) + "/" + std::to_string(i)), std::string(1000, 'x'));
     });
   for (std::thread& t : threads) t.join();
-  EXPECT_LE(bytesIn(folder.path), 20000);
-  EXPECT_GE(bytesIn(folder.path), 10000);
+  EXPECT_LE(bytesIn(folder.path), 80000);
+  EXPECT_GE(bytesIn(folder.path), 40000);
 }
 
 // Objects are run: nobody else may have been able to put them there.
@@ -230,7 +232,6 @@ TEST(KernelCacheTest, WritesThroughNothing) {
   EXPECT_FALSE(cache.find(piped));
   cache.store(key, "bytes");
   cache.store(piped, "bytes");
-  cache.trim();
   EXPECT_EQ(*readFile(mine), "precious");
   fs::remove(folder.path + "/bevel-cache-size");
   ASSERT_EQ(mkfifo((folder.path + "/bevel-cache-size").c_str(), 0600), 0);
@@ -240,7 +241,7 @@ TEST(KernelCacheTest, WritesThroughNothing) {
 
 TEST(KernelCacheTest, LeavesFilesThatAreNotItsOwn) {
   TemporaryFolder folder;
-  KernelCache cache(folder.path, 100);
+  KernelCache cache(folder.path, 5000);
   CacheKey key = cacheKey("k");
   auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(100);
   std::vector<std::string> mine = {
@@ -252,7 +253,6 @@ TEST(KernelCacheTest, LeavesFilesThatAreNotItsOwn) {
   }
   for (int i = 0; i < 10; ++i) cache.store(cacheKey(std::to_string(i)), "bytes");
   cache.store(key, "bytes");
-  cache.trim();
   for (const std::string& path : mine) EXPECT_EQ(readFile(path).value_or(""), "my own work") << path;
 }
 
@@ -268,7 +268,8 @@ TEST(KernelCacheTest, TrimRemovesWhatKilledStoresLeft) {
     auto age = path == young ? std::chrono::minutes(1) : std::chrono::minutes(600);
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
   }
-  cache.trim();
+  std::filesystem::remove(folder.path + "/bevel-cache-size"); // counted anew
+  cache.store(cacheKey("next"), "bytes");
   EXPECT_TRUE(cache.find(key));
   EXPECT_FALSE(std::filesystem::exists(old));
   EXPECT_TRUE(std::filesystem::exists(young)) << "another process may be writing it";
