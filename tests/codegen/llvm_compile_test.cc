@@ -134,7 +134,7 @@ TEST(KernelCacheTest, TrimRemovesTheLeastRecentlyUsed) {
     cache.store(keys.back(), std::string(900, char('a' + i)));
     std::filesystem::last_write_time(cache.path(keys.back()), now - std::chrono::seconds(100 - i));
   }
-  ASSERT_TRUE(cache.find(keys[0])); // used just now
+  ASSERT_TRUE(cache.find(keys[0]));         // used just now
   small.store(cacheKey("newest"), "bytes"); // fits in when two have gone
   EXPECT_TRUE(cache.find(cacheKey("newest")));
   EXPECT_TRUE(cache.find(keys[0]));
