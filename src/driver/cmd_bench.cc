@@ -2,7 +2,6 @@
 #include "driver/bench.h"
 #include "driver/commands.h"
 #include "driver/console.h"
-#include "driver/host_kernel.h"
 #include "driver/program.h"
 #include "driver/session.h"
 #include "select/schedule.h"
@@ -112,17 +111,21 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   Measured out;
   BEVEL_TRY(Module counted, countWork(module));
   out.flops = attrFloat(cast<PrimFuncNode>(counted->find(name))->attrs, "flops", -1);
-  BEVEL_TRY(PrimFunc program, preparedProgram(module, name, options));
-  BEVEL_TRY(HostKernel kernel, compiledProgram(module, name, program, options));
+  BEVEL_TRY(Module prepared, preparedProgram(module, name, options));
+  PrimFunc program = cast<PrimFuncNode>(prepared->find(name));
+  BEVEL_TRY(Compiled compiled, emitModule(prepared, options));
+  BEVEL_TRY(auto loaded, load(compiled));
   out.compileMs = (now() - begin) * 1000;
   out.compilePeak = peakMegabytes();
   out.kernels = 1;
-  out.fromCache = kernel.stats.fromCache;
+  out.fromCache = compiled.kernels.fromCache;
   ProgramInputs inputs{"", f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
   BEVEL_TRY(auto scalars, programScalars(program, inputs));
+  BEVEL_TRY(auto session, Session::create(loaded, f.threads));
+  const std::vector<Tensor> buffers(tensors.begin(), tensors.end());
   clearProgress();
-  BEVEL_TRY(out.times, timeRuns([&] { return kernel.run({}, tensors, f.threads, scalars); }, f.seconds));
+  BEVEL_TRY(out.times, timeRuns([&] { return session->callInPlace(0, buffers, scalars); }, f.seconds));
   return out;
 }
 

@@ -1,7 +1,6 @@
 // bevel run: compiles a model in memory and runs it once.
 #include "driver/commands.h"
 #include "driver/console.h"
-#include "driver/host_kernel.h"
 #include "driver/pipeline.h"
 #include "driver/program.h"
 #include "driver/session.h"
@@ -174,7 +173,8 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
   ModuleDecisions asked; // a program asks nothing over its module
   asked.answers = options.answers;
   BEVEL_CHECK(asked.checkAnswers());
-  BEVEL_TRY(PrimFunc program, preparedProgram(module, name, options));
+  BEVEL_TRY(Module prepared, preparedProgram(module, name, options));
+  PrimFunc program = cast<PrimFuncNode>(prepared->find(name));
   ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
   BEVEL_TRY(auto scalars, programScalars(program, inputs));
@@ -185,8 +185,10 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
           ErrorCode::kInvalid; // an access outside a buffer and the like: of the program, not of the tool
     BEVEL_CHECK(ran);
   } else {
-    BEVEL_TRY(HostKernel kernel, compiledProgram(module, name, program, options));
-    BEVEL_CHECK(kernel.run({}, tensors, f.threads, scalars));
+    BEVEL_TRY(Compiled compiled, emitModule(prepared, options));
+    BEVEL_TRY(auto loaded, load(compiled));
+    BEVEL_TRY(auto session, Session::create(loaded, f.threads));
+    BEVEL_CHECK(session->callInPlace(0, {tensors.begin(), tensors.end()}, scalars));
   }
   std::vector<std::pair<std::string, HostValue>> shown;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -41,20 +41,17 @@ Module withFirst(const Module& module, const std::string& main) {
 
 Result<Compiled> compileHere(const Module& module, const BuildOptions& o, const std::string& main) {
   double begin = now();
-  Compiled out;
-  out.target = o.target;
-  out.options = o;
+  std::vector<PassTiming> timings;
   PipelineContext context(o);
   PassOptions run = passOptions(o);
-  run.timings = &out.timings;
+  run.timings = &timings;
   const char* check =
       std::getenv("BEVEL_CHECK"); // set by tests: every stage is verified, printed, parsed and compared
   run.verifyEach = run.roundTripEach = check && std::string_view(check) == "1";
-  BEVEL_TRY(out.module, runPasses(compilePasses(context), withFirst(module, main), run));
+  BEVEL_TRY(Module lowered, runPasses(compilePasses(context), withFirst(module, main), run));
   BEVEL_CHECK(context.decisions.checkAnswers());
-  double start = now();
-  BEVEL_TRY(out.program, emitVm(out.module, o.target));
-  out.timings.push_back({"emit_vm", now() - start, true});
+  BEVEL_TRY(Compiled out, emitModule(lowered, o));
+  out.timings.insert(out.timings.begin(), timings.begin(), timings.end());
   out.schedules = std::move(context.schedules);
   out.decisions = std::move(context.decisions.trace);
   out.notes = std::move(context.notes);
@@ -85,6 +82,17 @@ Result<Module> readText(const std::string& path) {
 }
 
 } // namespace
+
+Result<Compiled> emitModule(const Module& module, const BuildOptions& o) {
+  Compiled out;
+  out.module = module;
+  out.target = o.target;
+  out.options = o;
+  double start = now();
+  BEVEL_TRY(out.program, emitVm(module, o.target));
+  out.timings.push_back({"emit_vm", now() - start, true});
+  return out;
+}
 
 Result<Compiled> compileModule(const Module& module, const BuildOptions& options, const std::string& main) {
   registerOps();

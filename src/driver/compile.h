@@ -35,6 +35,9 @@ Result<Compiled> compileFile(const std::string& path, const BuildOptions& option
 /// Reads the module of a file.
 Result<Module> readModel(const std::string& path, const BuildOptions& options);
 
+/// What compileModule does at its end: an image of a module with explicit memory and lowered programs.
+Result<Compiled> emitModule(const Module& module, const BuildOptions& options);
+
 /// A program loaded into this process.
 class Executable {
 public:

@@ -2,8 +2,8 @@
 #include "driver/pipeline.h"
 
 #include "base/file.h"
-#include "driver/host_kernel.h"
 #include "driver/interpret_programs.h"
+#include "driver/session.h"
 #include "graph/passes/passes.h"
 #include "ir/build.h"
 #include "loop/index_bounds.h"
@@ -123,25 +123,41 @@ std::vector<Row> programRows(PipelineContext& c) {
   };
 }
 
+// Programs as machine code of this machine, in order.
+Result<std::vector<RunProgram>> runnable(const Module& programs, const BuildOptions& o) {
+  BEVEL_TRY(Module module, callInPlace(programs));
+  if (o.optimize) {
+    BEVEL_TRY(module, scheduleAll(module, o.target, o.checkSchedules, o.threads));
+  }
+  PassOptions run;
+  run.threads = o.threads;
+  BEVEL_TRY(module, runPasses(lowerPasses(o.target), module, run));
+  BEVEL_TRY(Compiled compiled, emitModule(module, o));
+  BEVEL_TRY(auto loaded, load(compiled));
+  std::vector<RunProgram> out;
+  for (size_t i = 0; i < programs->names.size(); ++i)
+    out.push_back([loaded, i](HostTensors buffers, const std::vector<Ref<TensorObject>>& results,
+                              int threads) -> Status {
+      BEVEL_TRY(auto session, Session::create(loaded, threads));
+      buffers.insert(buffers.end(), results.begin(), results.end());
+      return session->callInPlace(int32_t(i), buffers);
+    });
+  return out;
+}
+
 // Calls of constants are run by this machine, whatever the target is; with --interpret only small ones are.
-Result<Module> fold(const BuildOptions& o, const Module& module) {
-  Target target = o.target.runsOn(Target::host()) ? o.target : Target::host();
+Result<Module> fold(const BuildOptions& options, const Module& module) {
+  BuildOptions o = options;
+  if (!o.target.runsOn(Target::host())) o.target = Target::host();
   CompilePrograms compile = [&](const std::vector<PrimFunc>& programs) -> Result<std::vector<RunProgram>> {
     auto all = make<ModuleNode>();
     for (PrimFunc f : programs) {
-      BEVEL_TRY(Target own, targetOf(f, target));
+      BEVEL_TRY(Target own, targetOf(f, o.target));
       if (!own.runsOn(Target::host())) f = withAttr(f, "target", nullptr);
       all->names.push_back(make<const GlobalVarNode>(fmt::format("constant_{}", all->names.size()), f->type));
       all->functions.push_back(f);
     }
-    Module scheduled = all;
-    if (o.optimize) {
-      BEVEL_TRY(scheduled, scheduleAll(all, target, o.checkSchedules, o.threads));
-    }
-    PassOptions run;
-    run.threads = o.threads;
-    BEVEL_TRY(Module lowered, runPasses(lowerPasses(target), scheduled, run));
-    return HostKernel::compileAll(lowered, target, o.threads, o.useCache);
+    return runnable(all, o);
   };
   return foldConstants(module, o.interpret ? nullptr : compile, o.threads);
 }

@@ -5,8 +5,8 @@
 #include "driver/check_names.h"
 #include "driver/commands.h"
 #include "driver/values.h"
+#include "graph/passes/passes.h"
 #include "ir/build.h"
-#include "loop/index_bounds.h"
 #include "loop/lower.h"
 
 #include <algorithm>
@@ -70,24 +70,16 @@ Result<std::string> chosenFunction(const Module& module, const std::string& name
   return fail(noSuchName("function", chosen, known));
 }
 
-Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options) {
+Result<Module> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options) {
   PipelineContext context(options);
-  std::vector<Pass> passes = programPasses(context);
-  PassOptions run = passOptions(options);
-  if (options.interpret) run.stopAfter = passes.back().name;
-  for (Pass& p : lowerPasses(options.target)) passes.push_back(std::move(p));
-  BEVEL_TRY(Module made,
-            runPasses(passes, withFunction(make<const ModuleNode>(), name, module->find(name)), run));
-  return cast<PrimFuncNode>(made->find(name));
-}
-
-Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& lowered,
-                                   const BuildOptions& options) {
-  BEVEL_TRY(auto kernels,
-            HostKernel::compile({{name, lowered}}, options.target, options.threads, options.useCache));
-  HostKernel kernel = std::move(kernels.at(name));
-  kernel.conditions = sizeConditions(cast<PrimFuncNode>(module->find(name)));
-  return kernel;
+  std::vector<Pass> passes = {{"call_in_place", "a function that calls the program", callInPlace},
+                              {"check_sizes", "its sizes are checked at run time", checkSizes}};
+  if (options.interpret) passes.clear();
+  for (Pass& p : programPasses(context)) passes.push_back(std::move(p));
+  if (!options.interpret)
+    for (Pass& p : lowerPasses(options.target)) passes.push_back(std::move(p));
+  return runPasses(passes, withFunction(make<const ModuleNode>(), name, module->find(name)),
+                   passOptions(options));
 }
 
 Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs) {
@@ -124,10 +116,6 @@ Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const Progr
   for (size_t i = 0; i < program->params.size(); ++i) {
     const Var& p = program->params[i];
     if (program->buffers[i]) continue;
-    if (!p->dtype.isInteger() && !p->dtype.isBool())
-      return fail(ErrorCode::kUnsupported,
-                  fmt::format("scalar parameter '{}' is {}: only integers can be given here", p->name,
-                              p->dtype.str()));
     auto given = inputs.dims.find(p->name);
     if (given == inputs.dims.end())
       return fail(Error(ErrorCode::kUsage, fmt::format("scalar parameter '{}' has no value", p->name))

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "driver/compile.h"
-#include "driver/host_kernel.h"
 
 namespace bevel {
 
@@ -11,13 +10,9 @@ namespace bevel {
 /// error.
 Result<std::string> chosenFunction(const Module& module, const std::string& name, const std::string& path);
 
-/// The program after the schedule of `options.scheduleFile` and, with `options.optimize`, the default one; as flat loops
-/// unless it is to be interpreted (`options.interpret`).
-Result<PrimFunc> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options);
-
-/// That program as machine code. Sizes are held against what the program as written needs of them.
-Result<HostKernel> compiledProgram(const Module& module, const std::string& name, const PrimFunc& lowered,
-                                   const BuildOptions& options);
+/// The program after the schedule of `options.scheduleFile` and, with `options.optimize`, the default one, in a module of
+/// its own. Unless it is to be interpreted (`options.interpret`) it is flat loops, and a function calls it in place.
+Result<Module> preparedProgram(const Module& module, const std::string& name, const BuildOptions& options);
 
 /// Where the tensors come from.
 struct ProgramInputs {
@@ -29,7 +24,7 @@ struct ProgramInputs {
 /// A tensor for every buffer parameter, to be written in place.
 Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs);
 
-/// A value for every scalar parameter, by its name in `dims`. Floats have none and are refused.
+/// A value for every scalar parameter (an integer), by its name in `dims`.
 Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const ProgramInputs& inputs);
 
 } // namespace bevel

@@ -125,4 +125,27 @@ Result<HostValue> Session::output(size_t index) const {
   return out;
 }
 
+Status Session::callInPlace(int32_t function, const std::vector<Tensor>& buffers,
+                            const std::vector<int64_t>& scalars) {
+  const int64_t numScalars = int64_t(scalars.size());
+  std::vector<DLTensor> views; // borrowed, not copied: what the call writes is in the buffers
+  auto add = [&](const void* data, DType dtype, const int64_t* shape, int32_t rank) {
+    views.push_back({const_cast<void*>(data),
+                     {kDLCPU, 0},
+                     rank,
+                     toRuntimeDtype(dtype),
+                     const_cast<int64_t*>(shape),
+                     nullptr,
+                     0});
+  };
+  for (const Tensor& t : buffers) add(t->bytes(), t->dtype, t->shape.data(), int32_t(t->shape.size()));
+  if (numScalars) add(scalars.data(), kInt64, &numScalars, 1);
+  std::vector<bevel_value> args;
+  for (const DLTensor& view : views) {
+    args.push_back({BEVEL_VIEW, 0, {}});
+    args.back().v.view = &view;
+  }
+  return runtimeStatus(bevel_call(instance_, function, args.data(), int32_t(args.size()), nullptr, 0));
+}
+
 } // namespace bevel

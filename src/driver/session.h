@@ -38,6 +38,9 @@ public:
   Status setRandom(uint64_t seed, std::map<std::string, int64_t> dims);
   Status run();
   Result<HostValue> output(size_t index) const;
+  /// Calls a function that writes into its arguments (callInPlace): its buffers, then the values of its scalars.
+  Status callInPlace(int32_t function, const std::vector<Tensor>& buffers,
+                     const std::vector<int64_t>& scalars = {});
   bevel_instance* instance() const { return instance_; }
 
 private:

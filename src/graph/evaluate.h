@@ -11,7 +11,7 @@ using HostTensors = std::vector<Tensor>;
 
 /// Runs a program on tensors that fit its parameters; the results are written in place.
 using RunProgram =
-    std::function<Status(const HostTensors& in, const std::vector<Ref<TensorObject>>& out, int threads)>;
+    std::function<Status(HostTensors in, const std::vector<Ref<TensorObject>>& out, int threads)>;
 /// Makes programs ready to run, by machine code; one result for each, in order.
 using CompilePrograms = std::function<Result<std::vector<RunProgram>>(const std::vector<PrimFunc>&)>;
 

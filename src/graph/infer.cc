@@ -44,6 +44,7 @@ Result<Type> inferGlobalCall(const GraphCallNode& call, const GlobalVarNode& nam
     return inferFunctionCall(call, *functionType(Function(fn)), context);
   if (const auto* ft = name.type.as<FuncTypeNode>(); ft && !f) return inferFunctionCall(call, *ft, context);
   if (!call.typeArgs.empty()) return statedType(call);
+  if (f.is<PrimFuncNode>()) return Type(make<const TupleTypeNode>(Array<Type>{})); // it writes its arguments
   return fail(ErrorCode::kInvalid, fmt::format("there is no graph function '{}'", name.name));
 }
 

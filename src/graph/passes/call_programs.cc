@@ -9,6 +9,8 @@
 // 1. A buffer that the program writes is a result. It is an input as well where it is read, where some element may keep
 //    the value it came with, or where its sizes follow from no input: then the program first copies that input.
 // 2. Scalar parameters come together, as one tensor of integers.
+//
+// A caller in place (callInPlace) takes all buffers and hands them on: `_ = cls.add(C, A, R.shape([n]))`.
 #include "arith/analyzer.h"
 #include "graph/block_builder.h"
 #include "graph/passes/passes.h"
@@ -102,13 +104,9 @@ struct Roles {
   std::vector<Var> scalars;
   std::unordered_set<Var, RefHash> copied; // data of the results that are inputs as well
 
-  static Result<Roles> of(const PrimFunc& f) {
+  /// All buffers as inputs.
+  static Result<Roles> inPlace(const PrimFunc& f) {
     Roles r;
-    std::unordered_set<size_t> written;
-    for (size_t i : kernelOutputs(f)) written.insert(i);
-    std::unordered_set<Var, RefHash> read, bound;
-    for (const BufferAccess& a : collectAccesses(f->body))
-      if (a.buffer && (!a.write || a.opaque)) read.insert(a.buffer->data);
     for (size_t i = 0; i < f->params.size(); ++i) {
       const Var& p = f->params[i];
       if (!f->buffers[i] && !p->dtype.isInteger())
@@ -117,8 +115,21 @@ struct Roles {
                                                ", which cannot come from outside of a library")
                 .at(f)
                 .help("parameters are buffers and integers; or make the program private and call it"));
-      if (!f->buffers[i]) r.scalars.push_back(p), bound.insert(p);
+      if (f->buffers[i])
+        r.inputs.push_back(f->buffers[i]);
+      else
+        r.scalars.push_back(p);
     }
+    return r;
+  }
+
+  static Result<Roles> of(const PrimFunc& f) {
+    BEVEL_TRY(Roles r, inPlace(f));
+    std::unordered_set<size_t> written;
+    for (size_t i : kernelOutputs(f)) written.insert(i);
+    std::unordered_set<Var, RefHash> read, bound(r.scalars.begin(), r.scalars.end());
+    for (const BufferAccess& a : collectAccesses(f->body))
+      if (a.buffer && (!a.write || a.opaque)) read.insert(a.buffer->data);
     auto addInput = [&](const Buffer& b) {
       for (const Expr& d : b->shape)
         if (d.is<VarNode>()) bound.insert(cast<VarNode>(d));
@@ -143,10 +154,10 @@ struct Roles {
       if (std::any_of(b->shape.begin(), b->shape.end(), unbound) && r.copied.insert(b->data).second)
         addInput(b);
     }
-    for (const Buffer& b : f->buffers)
-      if (b &&
-          (std::find(r.results.begin(), r.results.end(), b) == r.results.end() || r.copied.contains(b->data)))
-        r.inputs.push_back(b);
+    std::erase_if(r.inputs, [&](const Buffer& b) {
+      return std::find(r.results.begin(), r.results.end(), b) != r.results.end() &&
+             !r.copied.contains(b->data);
+    });
     return r;
   }
 };
@@ -187,10 +198,10 @@ NodeRef names(const std::vector<Buffer>& buffers) {
   return list(out);
 }
 
-Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc& f) {
-  BEVEL_TRY(Roles roles, Roles::of(f));
+Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc& f, bool inPlace) {
+  BEVEL_TRY(Roles roles, inPlace ? Roles::inPlace(f) : Roles::of(f));
   GlobalVar program = make<const GlobalVarNode>(name);
-  builder.updateFunction(program, inCallOrder(f, roles));
+  if (!inPlace) builder.updateFunction(program, inCallOrder(f, roles));
   VarMap own, narrow; // sizes and scalars have variables in the caller, and must fit those of the program
   auto add = [&](const Var& v) {
     auto [it, isNew] = own.emplace(v, var(v->name, kInt64));
@@ -207,12 +218,11 @@ Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc&
     return make<const TensorTypeNode>(b->dtype, shape);
   };
   Array<GraphVar> params;
-  Array<GraphExpr> args;
   Array<Type> types;
   for (const Buffer& b : roles.inputs) params.push_back(make<const GraphVarNode>(b->name, typeOf(b)));
-  args = Array<GraphExpr>(params.begin(), params.end());
+  Array<GraphExpr> tensors(params.begin(), params.end());
   for (const Buffer& b : roles.results) types.push_back(typeOf(b));
-  Array<GraphExpr> operands = {program, make<const TupleNode>(args)};
+  Array<GraphExpr> operands = inPlace ? tensors : Array<GraphExpr>{program, make<const TupleNode>(tensors)};
   if (!given.empty()) {
     params.push_back(make<const GraphVarNode>("scalars", make<const ShapeTypeNode>(given)));
     operands.push_back(make<const ShapeExprNode>(given));
@@ -220,30 +230,38 @@ Status addCaller(BlockBuilder& builder, const std::string& name, const PrimFunc&
   Dict attrs = dict({{"global_symbol", make<const StringImmNode>(name)},
                      {"input_names", names(roles.inputs)},
                      {"output_names", names(roles.results)}});
-  builder.beginFunction(name, params, attrs);
-  builder.beginDataflow();
-  BEVEL_TRY(GraphVar result, builder.emitOutput(make<const GraphCallNode>(make<const OpRefNode>("call_tir"),
-                                                                          operands, nullptr, types)));
-  builder.endDataflow();
-  BEVEL_CHECK(builder.emitFuncOutput(result));
+  builder.beginFunction(name, params, attrs, !inPlace);
+  if (!inPlace) builder.beginDataflow();
+  GraphExpr callee = inPlace ? GraphExpr(program) : make<const OpRefNode>("call_tir");
+  BEVEL_TRY(GraphVar result, builder.emitOutput(make<const GraphCallNode>(callee, operands, nullptr, types)));
+  BEVEL_CHECK(
+      builder.emitFuncOutput(inPlace ? make<const TupleNode>(Array<GraphExpr>{}) : GraphExpr(result)));
   return {};
 }
 
 } // namespace
 
-Result<Module> callPrograms(const Module& module) {
+static Result<Module> callEach(const Module& module, bool inPlace) {
   for (const GraphExpr& f : module->functions)
     if (!f.is<PrimFuncNode>()) return module;
   BlockBuilder builder(module);
   for (size_t i = 0; i < module->names.size(); ++i) {
     PrimFunc f = cast<PrimFuncNode>(module->functions[i]);
-    if (attrInt(f->attrs, "private")) continue;
+    if (attrInt(f->attrs, "private") && !inPlace) continue;
     const std::string& name = module->names[i]->name;
-    if (Status ok = addCaller(builder, name, f); !ok)
+    if (Status ok = addCaller(builder, name, f, inPlace); !ok)
       return fail(
           std::move(ok.error()).note("tensor program '" + name + "' becomes a function of the library"));
   }
   return builder.module();
+}
+
+Result<Module> callPrograms(const Module& module) {
+  return callEach(module, false);
+}
+
+Result<Module> callInPlace(const Module& module) {
+  return callEach(module, true);
 }
 
 } // namespace bevel

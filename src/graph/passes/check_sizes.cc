@@ -50,7 +50,8 @@ protected:
 
   Status visitBinding(const VarBinding& binding) override {
     if (const auto* call = binding->value.as<GraphCallNode>()) {
-      Status ok = call->isOp("call_tir") ? checkProgram(*call) : checkOperator(*call);
+      bool program = call->isOp("call_tir") || call->op.is<GlobalVarNode>();
+      Status ok = program ? checkProgram(*call) : checkOperator(*call);
       if (!ok) return fail(std::move(ok.error()).at(binding->value));
     }
     return ExprMutator::visitBinding(binding);
@@ -65,17 +66,23 @@ private:
     return {};
   }
 
+  // A call_tir: tensors, results, scalars. Or a call in place: tensors, scalars.
   Status checkProgram(const GraphCallNode& call) {
-    const auto* name = call.args[0].as<GlobalVarNode>();
-    const auto* tensors = call.args[1].as<TupleNode>();
+    const bool inPlace = !call.isOp("call_tir");
+    const auto* name = (inPlace ? call.op : call.args[0]).as<GlobalVarNode>();
     GraphExpr callee = name ? builder.module()->find(name->name) : nullptr;
     const auto* program = callee.as<PrimFuncNode>();
-    if (!program || !tensors) return {};
-    Array<Type> types = call.typeArgs;
-    if (const auto* results = types.size() == 1 ? types[0].as<TupleTypeNode>() : nullptr)
-      types = results->fields_;
-    size_t inputs = tensors->items.size(), tensor = 0, scalar = 0;
-    const auto* scalars = call.args.size() > 2 ? call.args[2].as<ShapeExprNode>() : nullptr;
+    const auto* tuple = inPlace ? nullptr : call.args[1].as<TupleNode>();
+    if (!program || (!inPlace && !tuple)) return {};
+    Array<Type> types;
+    for (const GraphExpr& t : inPlace ? call.args : tuple->items)
+      if (!t.is<ShapeExprNode>()) types.push_back(t->type);
+    const size_t inputs = types.size();
+    const auto* results = call.typeArgs.size() == 1 ? call.typeArgs[0].as<TupleTypeNode>() : nullptr;
+    types.append(results ? results->fields_ : call.typeArgs);
+    const auto* scalars =
+        call.args.size() > (inPlace ? inputs : 2) ? call.args.back().as<ShapeExprNode>() : nullptr;
+    size_t tensor = 0, scalar = 0;
     VarMap dims;
     std::vector<Expr> conditions;
     for (size_t i = 0; i < program->params.size(); ++i) {
@@ -92,13 +99,11 @@ private:
         ++scalar;
         continue;
       }
-      if (tensor >= inputs + types.size())
+      if (tensor >= types.size())
         return fail(ErrorCode::kInvalid, fmt::format("'{}' takes more tensors than the {} arguments and {} "
                                                      "results of the call",
-                                                     name->name, inputs, types.size()));
-      const Type& type = tensor < inputs ? tensors->items[tensor]->type : types[tensor - inputs];
-      const auto* t = type.as<TensorTypeNode>();
-      ++tensor;
+                                                     name->name, inputs, types.size() - inputs));
+      const auto* t = types[tensor++].as<TensorTypeNode>();
       if (!t || !t->known) continue;
       if (!t->dtype.isVoid() && t->dtype != b->dtype)
         return fail(ErrorCode::kInvalid,

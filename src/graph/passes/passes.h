@@ -21,6 +21,10 @@ Module convertToDataflow(const Module& module);
 /// be called from outside. It takes the program's name in the image (its own is made unique).
 Result<Module> callPrograms(const Module& module);
 
+/// The same for programs that are run by themselves, private ones too: the functions take all buffers of the program,
+/// and write in place.
+Result<Module> callInPlace(const Module& module);
+
 /// What calls of operators and of tensor programs need of symbolic sizes becomes a check at run time.
 Result<Module> checkSizes(const Module& module);
 
