@@ -67,17 +67,17 @@ Status mmRelu() {
   for (const auto& [what, f] : {std::pair("mm_relu", program(module, "mm_relu")),
                                 std::pair("mm_relu_remap", program(module, "mm_relu_remap")),
                                 std::pair("from a tensor expression", expression)}) {
-    BEVEL_TRY(HostKernel kernel, build(f));
+    BEVEL_TRY(Kernel kernel, Kernel::build(f));
     c = zeros({kN, kN});
-    BEVEL_CHECK(kernel.run({a, b}, {c}, 1));
+    BEVEL_CHECK(kernel({a, b, c}));
     BEVEL_CHECK(expectClose(what, c, want));
   }
   HostArray y = zeros({kN, kN});
   c = zeros({kN, kN});
-  BEVEL_TRY(HostKernel mm, build(program(module, "mm")));
-  BEVEL_TRY(HostKernel relu, build(program(module, "relu")));
-  BEVEL_CHECK(mm.run({a, b}, {y}, 1));
-  BEVEL_CHECK(relu.run({y}, {c}, 1));
+  BEVEL_TRY(Kernel mm, Kernel::build(program(module, "mm")));
+  BEVEL_TRY(Kernel relu, Kernel::build(program(module, "relu")));
+  BEVEL_CHECK(mm({a, b, y}));
+  BEVEL_CHECK(relu({y, c}));
   BEVEL_CHECK(expectClose("mm, then relu", c, want));
   BEVEL_TRY(Machine machine, Machine::create(module));
   BEVEL_TRY(c, machine({a, b}));

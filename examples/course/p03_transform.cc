@@ -36,16 +36,16 @@ Result<Schedule> transformed(const Module& module, int jfactor) {
 Status transform() {
   BEVEL_TRY(Module module, readExample("p02_mm_relu.py"));
   HostArray a = randomArray({128, 128}, 1), b = randomArray({128, 128}, 2), want = zeros({128, 128});
-  BEVEL_TRY(HostKernel before, build(program(module, "mm_relu")));
-  BEVEL_CHECK(before.run({a, b}, {want}, 1));
-  BEVEL_TRY(double start, timeKernel(before, {a, b, want}));
+  BEVEL_TRY(Kernel before, Kernel::build(program(module, "mm_relu")));
+  BEVEL_CHECK(before({a, b, want}));
+  BEVEL_TRY(double start, before.time({a, b, want}));
   fmt::print("  {:>8} {:>10} {:>8}\n  {:>8} {:10.3f} {:>8}\n", "jfactor", "ms", "faster", "–", start, "–");
   for (int jfactor : {4, 8, 16, 32, 128}) {
     BEVEL_TRY(Schedule sch, transformed(module, jfactor));
-    BEVEL_TRY(HostKernel after, build(program(sch.mod(), "mm_relu")));
+    BEVEL_TRY(Kernel after, Kernel::build(program(sch.mod(), "mm_relu")));
     HostArray c = zeros({128, 128});
-    BEVEL_CHECK(after.run({a, b}, {c}, 1));
-    BEVEL_TRY(double ms, timeKernel(after, {a, b, c}));
+    BEVEL_CHECK(after({a, b, c}));
+    BEVEL_TRY(double ms, after.time({a, b, c}));
     fmt::print("  {:8} {:10.3f} {:7.1f}x\n", jfactor, ms, start / ms);
     BEVEL_CHECK(expectClose(fmt::format("jfactor {}", jfactor), c, want));
   }

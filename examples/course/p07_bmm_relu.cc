@@ -54,13 +54,13 @@ Status bmmRelu() {
 
   HostArray a = randomArray({16, 128, 128}, 1), b = randomArray({16, 128, 128}, 2);
   HostArray want = zeros({16, 128, 128}), c = zeros({16, 128, 128});
-  BEVEL_TRY(HostKernel before, build(program(module, "bmm_relu")));
-  BEVEL_TRY(HostKernel after, build(program(sch.mod(), "bmm_relu")));
-  BEVEL_CHECK(before.run({a, b}, {want}, 1));
-  BEVEL_CHECK(after.run({a, b}, {c}, 0));
+  BEVEL_TRY(Kernel before, Kernel::build(program(module, "bmm_relu")));
+  BEVEL_TRY(Kernel after, Kernel::build(program(sch.mod(), "bmm_relu")));
+  BEVEL_CHECK(before({a, b, want}));
+  BEVEL_CHECK(after({a, b, c}));
   BEVEL_CHECK(expectClose("before and after", c, want));
-  BEVEL_TRY(double msBefore, timeKernel(before, {a, b, c}));
-  BEVEL_TRY(double msAfter, timeKernel(after, {a, b, c}));
+  BEVEL_TRY(double msBefore, before.time({a, b, c}));
+  BEVEL_TRY(double msAfter, after.time({a, b, c}));
   fmt::print("  before {:.3f} ms, after {:.3f} ms: {:.1f}x\n", msBefore, msAfter, msBefore / msAfter);
   return {};
 }

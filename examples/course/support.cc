@@ -3,6 +3,7 @@
 
 #include "driver/bench.h"
 #include "driver/values.h"
+#include "graph/passes/passes.h"
 #include "ir/structural.h"
 #include "loop/lower.h"
 
@@ -77,14 +78,23 @@ PrimFunc program(const Module& module, const std::string& name) {
   return cast<PrimFuncNode>(module->find(name));
 }
 
-Result<HostKernel> build(const PrimFunc& program) {
-  BEVEL_TRY(PrimFunc lowered, lower(program, Target::host()));
-  BEVEL_TRY(auto kernels, HostKernel::compile({{"program", lowered}}, Target::host(), 1, true));
-  return kernels.at("program");
+Result<Kernel> Kernel::build(const PrimFunc& program) {
+  BuildOptions options;
+  BEVEL_TRY(Module module, callInPlace(withFunction(make<const ModuleNode>(), "program", program)));
+  BEVEL_TRY(module, runPasses(lowerPasses(options.target), module));
+  BEVEL_TRY(Compiled compiled, emitModule(module, options));
+  BEVEL_TRY(auto loaded, load(compiled));
+  Kernel out;
+  BEVEL_TRY(out.session_, Session::create(loaded, 0));
+  return out;
 }
 
-Result<double> timeKernel(const HostKernel& kernel, const std::vector<HostArray>& arguments) {
-  BEVEL_TRY(auto times, timeRuns([&] { return kernel.run({}, arguments, 0); }, 0.05));
+Status Kernel::operator()(const std::vector<HostArray>& arguments) const {
+  return session_->callInPlace(0, {arguments.begin(), arguments.end()});
+}
+
+Result<double> Kernel::time(const std::vector<HostArray>& arguments) const {
+  BEVEL_TRY(auto times, timeRuns([&] { return (*this)(arguments); }, 0.05));
   return times[times.size() / 2];
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "driver/compile.h"
-#include "driver/host_kernel.h"
+#include "driver/session.h"
 
 #include <string>
 #include <vector>
@@ -30,10 +30,17 @@ std::string file(const std::string& name);
 Result<Module> readExample(const std::string& name);
 PrimFunc program(const Module& module, const std::string& name);
 
-/// Machine code of a tensor program as it is: no schedule is added.
-Result<HostKernel> build(const PrimFunc& program);
-/// Median time of a call, in milliseconds.
-Result<double> timeKernel(const HostKernel& kernel, const std::vector<HostArray>& arguments);
+/// Machine code of a tensor program as it is: no schedule is added. It writes into its arguments.
+class Kernel {
+public:
+  static Result<Kernel> build(const PrimFunc& program);
+  Status operator()(const std::vector<HostArray>& arguments) const;
+  /// Median time of a call, in milliseconds.
+  Result<double> time(const std::vector<HostArray>& arguments) const;
+
+private:
+  std::shared_ptr<Session> session_;
+};
 
 /// The trained network and the pictures of data/ (make_data.py).
 struct Data {
