@@ -1,8 +1,7 @@
-// Bindings, scopes, and the public class.
+// Bindings and scopes.
 #include "arith/analyzer.h"
 
 #include "arith/compare.h"
-#include "arith/state.h"
 
 #include <algorithm>
 
@@ -10,7 +9,7 @@ namespace bevel {
 
 using namespace arith;
 
-void AnalyzerState::unbind(const Var& var) {
+void Analyzer::unbind(const Var& var) {
   auto it = vars_.find(var);
   if (it != vars_.end()) {
     dataVars_ -= it->second.data;
@@ -20,14 +19,14 @@ void AnalyzerState::unbind(const Var& var) {
   changed();
 }
 
-void AnalyzerState::bindBound(const Var& var, ConstBound bound) {
+void Analyzer::bind(const Var& var, ConstBound bound) {
   unbind(var);
   vars_[var] = {bound, nullptr, false};
 }
 
-void AnalyzerState::bind(const Var& var, const Range& range) {
+void Analyzer::bind(const Var& var, const Range& range) {
   Expr min = simplify(range->min), extent = simplify(range->extent);
-  if (isConst(extent, 1)) return bindValue(var, min);
+  if (isConst(extent, 1)) return bind(var, min);
   ConstBound lo = this->bound(min), n = this->bound(extent);
   ConstBound hi = lo + n - ConstBound{1, 1};
   unbind(var);
@@ -54,7 +53,7 @@ void AnalyzerState::bind(const Var& var, const Range& range) {
 
 /// A variable in [min, min + a * b) has values, so that the sizes a and b (not negative) are at least one:
 /// what fused loops divide by.
-std::vector<Expr> AnalyzerState::sizeConditions(const Expr& extent) {
+std::vector<Expr> Analyzer::sizeConditions(const Expr& extent) {
   std::vector<Expr> factors, out;
   collectFactors(extent, factors);
   for (const Expr& f : factors)
@@ -63,7 +62,7 @@ std::vector<Expr> AnalyzerState::sizeConditions(const Expr& extent) {
   return out;
 }
 
-void AnalyzerState::bindValue(const Var& var, const Expr& value) {
+void Analyzer::bind(const Var& var, const Expr& value) {
   Expr v = simplify(value);
   if (v == var) return;
   bool integer = v->dtype.isInteger() || v->dtype.isBool();
@@ -79,7 +78,7 @@ void AnalyzerState::bindValue(const Var& var, const Expr& value) {
   }
 }
 
-AnalyzerState::Saved AnalyzerState::save(const std::vector<Var>& vars) const {
+Analyzer::Saved Analyzer::save(const std::vector<Var>& vars) const {
   Saved out;
   out.vars = vars;
   for (const Var& v : vars) {
@@ -91,7 +90,7 @@ AnalyzerState::Saved AnalyzerState::save(const std::vector<Var>& vars) const {
   return out;
 }
 
-void AnalyzerState::putBack(const Saved& saved) {
+void Analyzer::putBack(const Saved& saved) {
   for (const Var& v : saved.vars) unbind(v);
   for (const auto& [v, info] : saved.known) {
     vars_[v] = info;
@@ -101,7 +100,7 @@ void AnalyzerState::putBack(const Saved& saved) {
   changed();
 }
 
-size_t AnalyzerState::assume(const Expr& condition) {
+size_t Analyzer::push(const Expr& condition) {
   size_t depth = assumed_.size();
   std::vector<Fact> found;
   addFacts(simplify(condition), true, nullptr, found);
@@ -110,73 +109,34 @@ size_t AnalyzerState::assume(const Expr& condition) {
   return depth;
 }
 
-void AnalyzerState::know(const Expr& condition) {
+void Analyzer::know(const Expr& condition) {
   addFacts(simplify(condition), true, nullptr, facts_);
   changed();
 }
 
-void AnalyzerState::restore(size_t depth) {
+void Analyzer::restore(size_t depth) {
   assumed_.resize(std::min(depth, assumed_.size()));
   changed();
 }
 
-AssumeScope::AssumeScope(AssumeScope&& other) noexcept : state_(other.state_), depth_(other.depth_) {
-  other.state_ = nullptr;
-}
 AssumeScope::~AssumeScope() {
-  if (state_) state_->restore(depth_);
+  if (analyzer_) analyzer_->restore(depth_);
 }
 
-Analyzer::Analyzer() : state_(std::make_unique<AnalyzerState>()) {}
-Analyzer::~Analyzer() = default;
-
-void Analyzer::bind(const Var& var, const Range& range) {
-  state_->bind(var, range);
-}
-void Analyzer::bind(const Var& var, const Expr& value) {
-  state_->bindValue(var, value);
-}
-void Analyzer::bind(const Var& var, ConstBound bound) {
-  state_->bindBound(var, bound);
-}
-void Analyzer::know(const Expr& condition) {
-  state_->know(condition);
-}
-void Analyzer::unbind(const Var& var) {
-  state_->unbind(var);
-}
 AssumeScope Analyzer::assume(const Expr& condition) {
-  return AssumeScope(state_.get(), state_->assume(condition));
-}
-Expr Analyzer::simplify(const Expr& e) {
-  return state_->simplify(e);
-}
-bool Analyzer::prove(const Expr& condition) {
-  return state_->prove(condition);
-}
-ConstBound Analyzer::bound(const Expr& e) {
-  return state_->bound(e);
-}
-ModularSet Analyzer::modular(const Expr& e) {
-  return state_->modular(e);
+  return {*this, push(condition)};
 }
 
 bool Analyzer::proveEqual(const Expr& a, const Expr& b) {
   if (a == b || sameExpr(a, b)) return true;
   if (a->dtype != b->dtype) return false;
-  Expr x = state_->simplify(a), y = state_->simplify(b);
+  Expr x = simplify(a), y = simplify(b);
   if (sameExpr(x, y)) return true;
-  auto d = state_->exactDifference(x, y);
+  auto d = exactDifference(x, y);
   if (!d.valid) return false;
   auto negative = d;
   negative.scale(-1);
-  return state_->proveNonNegative(d) && state_->proveNonNegative(negative);
-}
-bool Analyzer::proveLess(const Expr& a, const Expr& b) {
-  return state_->proveLess(a, b);
-}
-bool Analyzer::proveLessEqual(const Expr& a, const Expr& b) {
-  return state_->proveLessEqual(a, b);
+  return proveNonNegative(d) && proveNonNegative(negative);
 }
 
 } // namespace bevel

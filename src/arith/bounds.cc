@@ -1,6 +1,6 @@
 // Constant bounds by interval arithmetic. An operation on index types that would leave its dtype is
 // undefined, so its result is clipped; on element types it wraps, so its bounds become the whole dtype.
-#include "arith/state.h"
+#include "arith/analyzer.h"
 
 namespace bevel {
 
@@ -116,7 +116,7 @@ ConstBound compareBound(BinaryOp op, ConstBound a, ConstBound b) {
 
 } // namespace
 
-ConstBound AnalyzerState::binaryBound(const BinaryNode* n) {
+ConstBound Analyzer::binaryBound(const BinaryNode* n) {
   ConstBound a = bound(n->a), b = bound(n->b);
   DType t = n->dtype;
   if (isComparison(n->op)) return n->a->dtype.isFloat() ? ConstBound{0, 1} : compareBound(n->op, a, b);
@@ -160,7 +160,7 @@ ConstBound AnalyzerState::binaryBound(const BinaryNode* n) {
 
 /// Bounds of a sum or product of index types without clipping: a partial sum need not have been computed by
 /// anyone before the terms were put in this order, so that it does not overflow is known of the whole alone.
-ConstBound AnalyzerState::ringBound(const Expr& e) {
+ConstBound Analyzer::ringBound(const Expr& e) {
   if (!isRing(e) || e->dtype.lanes > 1) return bound(e);
   if (auto u = e.as<UnaryNode>()) return ConstBound{0, 0} - ringBound(u->a);
   auto b = e.as<BinaryNode>();
@@ -168,7 +168,7 @@ ConstBound AnalyzerState::ringBound(const Expr& e) {
   return b->op == BinaryOp::kAdd ? x + y : b->op == BinaryOp::kSub ? x - y : x * y;
 }
 
-ConstBound AnalyzerState::computeBound(const Expr& e) {
+ConstBound Analyzer::computeBound(const Expr& e) {
   DType t = e->dtype;
   ConstBound all = dtypeBound(t.scalar());
   if (isIndexType(t) && t.lanes == 1 && isRing(e)) {
@@ -234,7 +234,7 @@ ConstBound AnalyzerState::computeBound(const Expr& e) {
   }
 }
 
-ConstBound AnalyzerState::bound(const Expr& e) {
+ConstBound Analyzer::bound(const Expr& e) {
   if (e->kind == Kind::kIntImm) return computeBound(e);
   if (!e->dtype.isInteger() && !e->dtype.isBool()) return {};
   CacheEntry& s = bounds_.slot(e);
@@ -251,7 +251,7 @@ ConstBound AnalyzerState::bound(const Expr& e) {
   return b;
 }
 
-ConstBound AnalyzerState::formBound(const LinearForm& f) {
+ConstBound Analyzer::formBound(const LinearForm& f) {
   ConstBound b{f.constant, f.constant};
   for (const Term& t : f.terms) b = b + scaled(bound(t.atom), t.coef);
   return b;

@@ -115,54 +115,12 @@ template <bool kModuloOrder> bool equal(const Expr& a, const Expr& b) {
   }
 }
 
-bool any(const Expr& e, FunctionRef<bool(const ExprNode*)> pred);
-
-bool anyOf(const Array<NodeRef>& items, FunctionRef<bool(const ExprNode*)> pred) {
-  for (const NodeRef& x : items) {
-    if (x && ExprNode::classof(x.get()) && any(cast<ExprNode>(x), pred)) return true;
-    if (const auto* region = x.as<BufferRegionNode>())
-      for (const Range& r : region->region)
-        if (any(r->min, pred) || any(r->extent, pred)) return true;
-  }
-  return false;
-}
-
-bool any(const Expr& e, FunctionRef<bool(const ExprNode*)> pred) {
-  if (pred(e.get())) return true;
-  switch (e->kind) {
-  case Kind::kVar:
-  case Kind::kIntImm:
-  case Kind::kFloatImm:
-  case Kind::kStringImm:
-    return false;
-  case Kind::kUnary:
-    return any(e.as<UnaryNode>()->a, pred);
-  case Kind::kBinary:
-    return any(e.as<BinaryNode>()->a, pred) || any(e.as<BinaryNode>()->b, pred);
-  case Kind::kSelect: {
-    auto s = e.as<SelectNode>();
-    return any(s->condition, pred) || any(s->a, pred) || any(s->b, pred);
-  }
-  case Kind::kCast:
-    return any(e.as<CastNode>()->value, pred);
-  case Kind::kBroadcast:
-    return any(e.as<BroadcastNode>()->value, pred);
-  case Kind::kRamp:
-    return any(e.as<RampNode>()->base, pred) || any(e.as<RampNode>()->stride, pred);
-  case Kind::kLoad:
-    return anyOf(e.as<LoadNode>()->indices, pred) ||
-           (e.as<LoadNode>()->predicate && any(e.as<LoadNode>()->predicate, pred));
-  case Kind::kCall:
-    return anyOf(e.as<CallNode>()->args, pred);
-  case Kind::kShuffle:
-    return anyOf(e.as<ShuffleNode>()->vectors, pred);
-  case Kind::kLet:
-    return any(e.as<LetNode>()->value, pred) || any(e.as<LetNode>()->body, pred);
-  case Kind::kReduce:
-    return anyOf(e.as<ReduceNode>()->source, pred);
-  default:
-    return false;
-  }
+/// Whether pred holds of the expression or of a part of it; what describes a buffer is no part.
+bool any(const NodeRef& e, FunctionRef<bool(const Node*)> pred) {
+  bool found = pred(e.get());
+  if (!found)
+    forEachChild(e, [&](const NodeRef& x, Role) { found = found || (!x.is<BufferNode>() && any(x, pred)); });
+  return found;
 }
 
 } // namespace
@@ -175,7 +133,7 @@ bool identicalExpr(const Expr& a, const Expr& b) {
 }
 
 bool readsData(const Expr& e) {
-  return any(e, [](const ExprNode* n) {
+  return any(e, [](const Node* n) {
     if (n->kind == Kind::kCall) {
       auto op = static_cast<const CallNode*>(n)->op;
       return op != Intrin::kIfThenElse && op != Intrin::kLikely;
@@ -186,7 +144,7 @@ bool readsData(const Expr& e) {
 }
 
 bool hasEffects(const Expr& e) {
-  return any(e, [](const ExprNode* n) {
+  return any(e, [](const Node* n) {
     if (n->kind != Kind::kCall) return false;
     Effect effect = intrinInfo(static_cast<const CallNode*>(n)->op).effect;
     return effect != Effect::kPure && effect != Effect::kReads;
@@ -194,7 +152,7 @@ bool hasEffects(const Expr& e) {
 }
 
 bool mayFault(const Expr& e) {
-  return any(e, [](const ExprNode* n) {
+  return any(e, [](const Node* n) {
     if (n->kind == Kind::kBinary) {
       auto b = static_cast<const BinaryNode*>(n);
       bool divides = b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod;

@@ -59,7 +59,7 @@ void collectDivisors(const NodeRef& e, const Var& v, Analyzer& an,
     bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod;
     auto c = divides ? asConst(b->b) : std::nullopt;
     if (!c || *c <= 1) return true;
-    auto form = an.state().formOf(b->a);
+    auto form = an.formOf(b->a);
     bool lone = form.valid && form.terms.size() == 1 && form.terms[0].coef == 1;
     if (!lone) return true;
     Expr atom = form.terms[0].atom;
@@ -72,7 +72,7 @@ void collectDivisors(const NodeRef& e, const Var& v, Analyzer& an,
           inner->op == BinaryOp::kFloorDiv ? checkedMul(factor, *d) : std::optional(std::lcm(factor, *d));
       if (!product) return true;
       factor = *product;
-      auto below = an.state().formOf(inner->a);
+      auto below = an.formOf(inner->a);
       if (!below.valid || below.terms.size() != 1 || below.terms[0].coef != 1) return true;
       form = below;
       atom = form.terms[0].atom;

@@ -4,7 +4,7 @@
 //     (i + k) // 4 over i in [0, n - 1]         →  [k // 4, (n + k - 1) // 4]
 #include "arith/int_set.h"
 
-#include "arith/state.h"
+#include "arith/analyzer.h"
 #include "ir/structural.h"
 
 namespace bevel {
@@ -118,9 +118,8 @@ private:
   };
 
   IntSet evalSum(const Expr& e) {
-    AnalyzerState& state = an_.state();
-    if (!state.isExact(e)) return unknown(e);
-    auto form = state.formOf(e);
+    if (!an_.isExact(e)) return unknown(e);
+    auto form = an_.formOf(e);
     if (!form.valid) return unknown(e);
     End low{LinearForm::of(form.constant), nullptr, false}, high = low;
     for (const Term& t : form.terms) {
@@ -135,7 +134,7 @@ private:
       low.add(t.coef >= 0 ? s.min : s.max, t.coef);
       high.add(t.coef >= 0 ? s.max : s.min, t.coef);
     }
-    Expr first = state.toExpr(low.fixed, e->dtype), last = state.toExpr(high.fixed, e->dtype);
+    Expr first = an_.toExpr(low.fixed, e->dtype), last = an_.toExpr(high.fixed, e->dtype);
     if (!first || !last) return unknown(e);
     return {low.plus(first), high.plus(last), false};
   }

@@ -45,12 +45,12 @@ IterMark sumMark(std::vector<IterSplit> pieces, const Expr& base, const Expr& ex
 }
 
 BoundIterators::BoundIterators(const IterRanges& iters, Analyzer& analyzer)
-    : an_(analyzer), saved_(analyzer.state().save(varsOf(iters))) {
+    : an_(analyzer), saved_(analyzer.save(varsOf(iters))) {
   for (const auto& [v, r] : iters) an_.unbind(v);
   for (const auto& [v, r] : iters) an_.bind(v, r);
 }
 BoundIterators::~BoundIterators() {
-  an_.state().putBack(saved_);
+  an_.putBack(saved_);
 }
 
 IterParser::IterParser(const IterRanges& iters, Analyzer& analyzer, IterMapLevel level)
@@ -94,10 +94,9 @@ static void convert(IterSum& sum, DType t) {
 
 Result<IterSum> IterParser::parse(const Expr& e) {
   if (!isIndexType(e->dtype)) return fail(notAffine(e, "the index is not of an index type"));
-  AnalyzerState& state = an_.state();
   Expr s = simp(e);
   DType t = e->dtype;
-  auto form = state.exactForm(s);
+  auto form = an_.exactForm(s);
   IterSum sum{{}, constant(t, 0)};
   LinearForm base = LinearForm::of(form.constant);
   for (const Term& term : form.terms) {
@@ -105,7 +104,7 @@ Result<IterSum> IterParser::parse(const Expr& e) {
       base.add(term.atom, term.coef);
       continue;
     }
-    if (!state.isExact(term.atom)) return fail(notAffine(e, "its arithmetic may wrap"));
+    if (!an_.isExact(term.atom)) return fail(notAffine(e, "its arithmetic may wrap"));
     std::vector<Expr> factors;
     collectFactors(term.atom, factors);
     Expr moving, scale = fitsDType(term.coef, t) ? constant(t, term.coef) : nullptr;
@@ -125,7 +124,7 @@ Result<IterSum> IterParser::parse(const Expr& e) {
     }
     sum.base = sum.base + part.base * scale;
   }
-  Expr rest = state.toExpr(base, t);
+  Expr rest = an_.toExpr(base, t);
   if (!rest) return fail(notAffine(e, "the offset leaves the index type"));
   sum.base = simp(sum.base + rest);
   DType widest = sum.base->dtype;
@@ -352,12 +351,11 @@ Status IterParser::addBound(const Expr& condition) {
     std::swap(a, c);
     op = op == BinaryOp::kGt ? BinaryOp::kLt : BinaryOp::kLe;
   }
-  AnalyzerState& state = an_.state();
-  auto d = state.exactDifference(a, c);
+  auto d = an_.exactDifference(a, c);
   if (op == BinaryOp::kLe) d.addConst(-1); // d < 0
   LinearForm moving, fixed = LinearForm::of(d.constant);
   for (const Term& t : d.terms) (usesIterators(t.atom) ? moving : fixed).add(t.atom, t.coef);
-  Expr x = state.toExpr(moving, a->dtype), rest = state.toExpr(fixed, a->dtype);
+  Expr x = an_.toExpr(moving, a->dtype), rest = an_.toExpr(fixed, a->dtype);
   if (!d.valid || !x || !rest) return fail(notAffine(condition, "a predicate's arithmetic may overflow"));
   bool upper =
       std::any_of(moving.terms.begin(), moving.terms.end(), [](const Term& t) { return t.coef > 0; });

@@ -1,8 +1,8 @@
 // Internals of iteration maps: expressions parsed into sums of pieces. Only arith's own files include this.
 #pragma once
 
+#include "arith/analyzer.h"
 #include "arith/iter_map.h"
-#include "arith/state.h"
 
 namespace bevel::arith {
 
@@ -16,7 +16,7 @@ public:
 
 private:
   Analyzer& an_;
-  AnalyzerState::Saved saved_;
+  Analyzer::Saved saved_;
 };
 
 /// The mark of an iterator, and of a fused sum.

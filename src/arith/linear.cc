@@ -1,7 +1,7 @@
 // Linear coefficients, and conditions solved for a variable.
 #include "arith/linear.h"
 
-#include "arith/state.h"
+#include "arith/analyzer.h"
 #include "ir/structural.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Error notLinear(const Expr& e) {
 
 std::optional<LinearForm> affineIn(const Expr& e, const std::vector<Var>& vars, Analyzer& analyzer) {
   if (!e->dtype.isInteger() || e->dtype.lanes != 1) return std::nullopt;
-  LinearForm form = analyzer.state().exactForm(analyzer.simplify(e)), out = LinearForm::of(form.constant);
+  LinearForm form = analyzer.exactForm(analyzer.simplify(e)), out = LinearForm::of(form.constant);
   for (const Term& term : form.terms) {
     Expr atom = usesAny(term.atom, vars) ? unwidened(term.atom) : term.atom;
     if (atom != term.atom ? !isOneOf(atom, vars) : !isOneOf(atom, vars) && usesAny(atom, vars))
@@ -51,20 +51,19 @@ std::optional<LinearForm> affineIn(const Expr& e, const std::vector<Var>& vars, 
 Expr restOf(const LinearForm& form, const std::vector<Var>& vars, DType dtype, Analyzer& analyzer) {
   LinearForm rest = form;
   std::erase_if(rest.terms, [&](const Term& t) { return isOneOf(t.atom, vars); });
-  return analyzer.state().toExpr(rest, dtype);
+  return analyzer.toExpr(rest, dtype);
 }
 
 Result<LinearIn> linearIn(const Expr& e, const Var& var, Analyzer& analyzer) {
   if (!e->dtype.isInteger() || e->dtype.lanes != 1) return fail(notLinear(e));
-  AnalyzerState& state = analyzer.state();
-  auto form = state.exactForm(analyzer.simplify(e));
+  auto form = analyzer.exactForm(analyzer.simplify(e));
   LinearForm factor, rest = LinearForm::of(form.constant);
   for (const Term& term : form.terms) {
     if (!usesVar(term.atom, var)) {
       rest.add(term.atom, term.coef);
       continue;
     }
-    if (!state.isExact(term.atom)) return fail(notLinear(e));
+    if (!analyzer.isExact(term.atom)) return fail(notLinear(e));
     std::vector<Expr> factors;
     collectFactors(term.atom, factors);
     bool found = false;
@@ -83,7 +82,7 @@ Result<LinearIn> linearIn(const Expr& e, const Var& var, Analyzer& analyzer) {
     else
       factor.addConst(term.coef);
   }
-  LinearIn out{state.toExpr(factor, e->dtype), state.toExpr(rest, e->dtype)};
+  LinearIn out{analyzer.toExpr(factor, e->dtype), analyzer.toExpr(rest, e->dtype)};
   if (!out.factor || !out.rest) return fail(notLinear(e));
   return out;
 }
@@ -129,9 +128,8 @@ Result<SolvedInterval> solveComparison(const BinaryNode* c, const Var& v, const 
     op = op == BinaryOp::kGt ? BinaryOp::kLt : BinaryOp::kLe;
   }
   if (op == BinaryOp::kNe) return cannotSolve(condition, "an inequality does not give an interval");
-  AnalyzerState& state = an.state();
-  auto d = state.exactDifference(an.simplify(a), an.simplify(b));
-  Expr difference = d.valid ? state.toExpr(d, a->dtype) : nullptr;
+  auto d = an.exactDifference(an.simplify(a), an.simplify(b));
+  Expr difference = d.valid ? an.toExpr(d, a->dtype) : nullptr;
   if (!difference) return cannotSolve(condition, "the condition's arithmetic may overflow");
   IntSet reached = evalSet(difference, relax, an);
   if (reached.empty) return SolvedInterval{IntSet::everything(), true};

@@ -1,5 +1,5 @@
 // Residue classes: the set { coeff * k + base } that an integer expression stays in.
-#include "arith/state.h"
+#include "arith/analyzer.h"
 
 namespace bevel {
 
@@ -41,7 +41,7 @@ ModularSet join(ModularSet a, ModularSet b) {
 
 } // namespace
 
-ModularSet AnalyzerState::computeModular(const Expr& e) {
+ModularSet Analyzer::computeModular(const Expr& e) {
   if (auto c = asConst(e)) return point(*c);
   switch (e->kind) {
   case Kind::kBinary: {
@@ -100,7 +100,7 @@ ModularSet AnalyzerState::computeModular(const Expr& e) {
   }
 }
 
-ModularSet AnalyzerState::modular(const Expr& e) {
+ModularSet Analyzer::modular(const Expr& e) {
   if (!e->dtype.isInteger()) return {};
   ModularSet m = computeModular(e);
   for (const std::vector<Fact>* facts : {&facts_, &assumed_})

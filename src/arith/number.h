@@ -2,12 +2,33 @@
 // saturate.
 #pragma once
 
-#include "arith/analyzer.h"
+#include "base/dtype.h"
 
+#include <cstdint>
 #include <numeric>
 #include <optional>
 
-namespace bevel::arith {
+namespace bevel {
+
+inline constexpr int64_t kNegInf = INT64_MIN;
+inline constexpr int64_t kPosInf = INT64_MAX;
+
+/// Constant bounds of a value, both inclusive. kNegInf and kPosInf mean unbounded.
+struct ConstBound {
+  int64_t min = kNegInf, max = kPosInf;
+  bool isPoint() const { return min == max && min != kNegInf && min != kPosInf; }
+  bool bounded() const { return min != kNegInf && max != kPosInf; }
+  bool within(int64_t lo, int64_t hi) const { return min >= lo && max <= hi; }
+  friend bool operator==(const ConstBound&, const ConstBound&) = default;
+};
+
+/// All values are coeff * k + base; coeff 0 means the constant base. 0 <= base < coeff otherwise.
+struct ModularSet {
+  int64_t coeff = 1, base = 0;
+  bool divisibleBy(int64_t c) const { return c != 0 && coeff % c == 0 && base % c == 0; }
+};
+
+namespace arith {
 
 inline std::optional<int64_t> checkedAdd(int64_t a, int64_t b) {
   int64_t r;
@@ -97,4 +118,5 @@ inline bool isIndexType(DType t) {
   return t.isInt() && t.bits >= 32;
 }
 
-} // namespace bevel::arith
+} // namespace arith
+} // namespace bevel

@@ -58,7 +58,7 @@ private:
       pieces_.push_back({k, term.coef, extent});
     }
     std::ranges::sort(pieces_, {}, &Piece::factor);
-    base_ = rest.valid ? an_.state().toExpr(rest, t) : nullptr;
+    base_ = rest.valid ? an_.toExpr(rest, t) : nullptr;
     return base_ != nullptr;
   }
 

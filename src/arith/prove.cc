@@ -8,7 +8,7 @@
 // 4. In a product u*rest with rest >= 0, facts about u are multiplied by rest: i <= m-1 gives i*n <= (m-1)*n.
 //
 // All arithmetic here is on forms, exact or refused; nothing is rebuilt, so nothing can overflow.
-#include "arith/state.h"
+#include "arith/analyzer.h"
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ constexpr int kBudget = 64; // forms looked at in one proof
 constexpr int kDepth = 5;
 } // namespace
 
-AnalyzerState::LinearForm AnalyzerState::exactDifference(const Expr& a, const Expr& b) {
+LinearForm Analyzer::exactDifference(const Expr& a, const Expr& b) {
   LinearForm d;
   d.valid = false;
   if (a->dtype != b->dtype || a->dtype.lanes != 1 || !a->dtype.isInteger()) return d;
@@ -29,7 +29,7 @@ AnalyzerState::LinearForm AnalyzerState::exactDifference(const Expr& a, const Ex
   return difference(x, y);
 }
 
-bool AnalyzerState::proveNonNegative(const LinearForm& f) {
+bool Analyzer::proveNonNegative(const LinearForm& f) {
   if (!f.valid) return false;
   if (proving_) return search(f, 2); // within another proof: its budget
   if (auto known = byBounds(f)) return *known;
@@ -42,7 +42,7 @@ bool AnalyzerState::proveNonNegative(const LinearForm& f) {
 }
 
 /// All atoms are variables of which nothing but bounds is known: then the form reaches its bounds.
-bool AnalyzerState::isIndependent(const LinearForm& f) const {
+bool Analyzer::isIndependent(const LinearForm& f) const {
   return facts_.empty() && assumed_.empty() && std::ranges::all_of(f.terms, [&](const Term& t) {
            auto it = t.atom->kind == Kind::kVar ? vars_.find(cast<VarNode>(t.atom)) : vars_.end();
            return it != vars_.end() && !it->second.value && !it->second.data;
@@ -50,28 +50,28 @@ bool AnalyzerState::isIndependent(const LinearForm& f) const {
 }
 
 /// Whether the bounds of the atoms prove f >= 0; nothing where a search may prove what they do not.
-std::optional<bool> AnalyzerState::byBounds(const LinearForm& f) {
+std::optional<bool> Analyzer::byBounds(const LinearForm& f) {
   ConstBound b = formBound(f);
   if (b.min >= 0) return true;
   if (b.max < 0 || isIndependent(f)) return false;
   return std::nullopt;
 }
 
-bool AnalyzerState::provePositive(LinearForm f) {
+bool Analyzer::provePositive(LinearForm f) {
   f.addConst(-1);
   return proveNonNegative(f);
 }
 
-bool AnalyzerState::proveLess(const Expr& a, const Expr& b) {
+bool Analyzer::proveLess(const Expr& a, const Expr& b) {
   return provePositive(exactDifference(simplify(b), simplify(a)));
 }
-bool AnalyzerState::proveLessEqual(const Expr& a, const Expr& b) {
+bool Analyzer::proveLessEqual(const Expr& a, const Expr& b) {
   return proveNonNegative(exactDifference(simplify(b), simplify(a)));
 }
 
 /// Whether the bounds of its sides prove an inequality of scalars, before anything is rewritten; nothing where
 /// more than bounds may prove it.
-std::optional<bool> AnalyzerState::decide(const Expr& condition) {
+std::optional<bool> Analyzer::decide(const Expr& condition) {
   const auto* n = condition.as<BinaryNode>();
   if (!n || n->op < BinaryOp::kLt || n->op > BinaryOp::kGe) return std::nullopt;
   bool less = n->op == BinaryOp::kLt || n->op == BinaryOp::kLe;
@@ -81,14 +81,14 @@ std::optional<bool> AnalyzerState::decide(const Expr& condition) {
   return d.valid ? byBounds(d) : std::nullopt;
 }
 
-bool AnalyzerState::prove(const Expr& condition) {
+bool Analyzer::prove(const Expr& condition) {
   if (!condition->dtype.isBool()) return false;
   if (auto decided = decide(condition)) return *decided;
   auto c = asConst(simplify(condition));
   return c && *c != 0;
 }
 
-bool AnalyzerState::search(const LinearForm& f, int depth) {
+bool Analyzer::search(const LinearForm& f, int depth) {
   if (!f.valid || budget_ <= 0) return false;
   --budget_;
   ConstBound b = formBound(f);
@@ -111,7 +111,7 @@ bool AnalyzerState::search(const LinearForm& f, int depth) {
   return false;
 }
 
-bool AnalyzerState::cancelWith(const LinearForm& f, const Term& t, const LinearForm& fact, int depth) {
+bool Analyzer::cancelWith(const LinearForm& f, const Term& t, const LinearForm& fact, int depth) {
   int64_t c = fact.coefOf(t.atom);
   if (c == 0 || (c < 0) != (t.coef < 0) || c == INT64_MIN || t.coef == INT64_MIN) return false;
   int64_t g = gcd64(c, t.coef), m = (c < 0 ? -c : c) / g, k = (t.coef < 0 ? -t.coef : t.coef) / g;
@@ -123,7 +123,7 @@ bool AnalyzerState::cancelWith(const LinearForm& f, const Term& t, const LinearF
   return search(rest, depth - 1);
 }
 
-bool AnalyzerState::searchFacts(const LinearForm& f, const Term& t, int depth) {
+bool Analyzer::searchFacts(const LinearForm& f, const Term& t, int depth) {
   for (const std::vector<Fact>* list : {&assumed_, &facts_})
     for (const Fact& fact : *list) {
       if (fact.form.terms.empty()) continue;
@@ -137,8 +137,8 @@ bool AnalyzerState::searchFacts(const LinearForm& f, const Term& t, int depth) {
 }
 
 /// f with the term's atom replaced by a, by b; both (or one) must be proved.
-bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both,
-                                 int depth) {
+bool Analyzer::searchChoice(const LinearForm& f, const Term& t, const Expr& a, const Expr& b, bool both,
+                            int depth) {
   auto with = [&](const Expr& x) {
     LinearForm g = f;
     g.add(t.atom, -t.coef);
@@ -150,8 +150,7 @@ bool AnalyzerState::searchChoice(const LinearForm& f, const Term& t, const Expr&
 
 /// The term is plus or minus x // y with y > 0: x // y <= r means x < (r + 1) * y, and x // y >= -r means x
 /// >= -r * y.
-bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient,
-                                   int depth) {
+bool Analyzer::searchQuotient(const LinearForm& f, const Term& t, const BinaryNode& quotient, int depth) {
   LinearForm divisor = exactForm(quotient.b), g = f;
   if (!divisor.valid || divisor.terms.size() > 2 || !provePositive(divisor)) return false;
   g.add(t.atom, -t.coef);
@@ -162,7 +161,7 @@ bool AnalyzerState::searchQuotient(const LinearForm& f, const Term& t, const Bin
   return g.valid && search(g, depth - 1);
 }
 
-bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int depth) {
+bool Analyzer::searchStructure(const LinearForm& f, const Term& term, int depth) {
   Term t = term; // f may be copied and changed below
   if (t.coef == INT64_MIN) return false;
   if (auto s = t.atom.as<SelectNode>()) return searchChoice(f, t, s->a, s->b, true, depth);
@@ -205,7 +204,7 @@ bool AnalyzerState::searchStructure(const LinearForm& f, const Term& term, int d
   }
 }
 
-bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int depth) {
+bool Analyzer::searchProduct(const LinearForm& f, const Term& term, int depth) {
   auto n = term.atom.as<BinaryNode>();
   if (!n || n->op != BinaryOp::kMul || !isExact(term.atom)) return false;
   Term t = term;
@@ -253,7 +252,7 @@ bool AnalyzerState::searchProduct(const LinearForm& f, const Term& term, int dep
 
 // Facts.
 
-void AnalyzerState::addFormFact(LinearForm f, bool zero, const VarNode* owner, std::vector<Fact>& out) {
+void Analyzer::addFormFact(LinearForm f, bool zero, const VarNode* owner, std::vector<Fact>& out) {
   int64_t g = f.gcdOfTerms();
   if (!f.valid || g == 0) return;
   if (g > 1 && (!zero || f.constant % g == 0)) {
@@ -277,7 +276,7 @@ void AnalyzerState::addFormFact(LinearForm f, bool zero, const VarNode* owner, s
 }
 
 /// x // c >= low means x >= low * c, and x // c <= high means x <= high * c + c - 1.
-void AnalyzerState::addDividendFact(const Fact& fact, const VarNode* owner, std::vector<Fact>& out) {
+void Analyzer::addDividendFact(const Fact& fact, const VarNode* owner, std::vector<Fact>& out) {
   auto q = fact.atom.as<BinaryNode>();
   auto c = q && q->op == BinaryOp::kFloorDiv ? asConst(q->b) : std::nullopt;
   if (!c || *c <= 0) return;
@@ -294,8 +293,8 @@ void AnalyzerState::addDividendFact(const Fact& fact, const VarNode* owner, std:
   }
 }
 
-void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner,
-                                       std::vector<Fact>& out) {
+void Analyzer::addComparisonFacts(const BinaryNode* c, bool holds, const VarNode* owner,
+                                  std::vector<Fact>& out) {
   LinearForm d = exactDifference(c->a, c->b), negative = d; // d compares with 0
   negative.scale(-1);
   BinaryOp op = c->op;
@@ -343,8 +342,7 @@ void AnalyzerState::addComparisonFacts(const BinaryNode* c, bool holds, const Va
   }
 }
 
-void AnalyzerState::addFacts(const Expr& condition, bool holds, const VarNode* owner,
-                             std::vector<Fact>& out) {
+void Analyzer::addFacts(const Expr& condition, bool holds, const VarNode* owner, std::vector<Fact>& out) {
   if (asConst(condition) || condition->dtype.lanes > 1) return;
   if (auto c = condition.as<CallNode>(); c && c->op == Intrin::kLikely)
     return addFacts(c->arg(0), holds, owner, out);

@@ -2,7 +2,7 @@
 // wildcards by equality of expressions.
 #include "arith/rules.h"
 
-#include "arith/state.h"
+#include "arith/analyzer.h"
 #include "ir/evaluate.h"
 #include "ir/parser.h"
 #include "ir/structural.h"
@@ -121,7 +121,7 @@ bool commutes(BinaryOp op) {
 
 class Matcher {
 public:
-  Matcher(RuleDomain domain, AnalyzerState& state) : domain_(domain), state_(state) {}
+  Matcher(RuleDomain domain, Analyzer& analyzer) : domain_(domain), analyzer_(analyzer) {}
 
   Bindings binds;
 
@@ -200,7 +200,7 @@ private:
   bool matchBinary(const BinaryNode& p, const Expr& e) {
     auto b = e.as<BinaryNode>();
     if (b->op != p.op || !typeAllowed(b->op, b->a)) return false;
-    if (domain_ == RuleDomain::kExact && b->op <= BinaryOp::kMul && !state_.isExact(e)) return false;
+    if (domain_ == RuleDomain::kExact && b->op <= BinaryOp::kMul && !analyzer_.isExact(e)) return false;
     Bindings saved = binds;
     if (match(p.a, b->a) && match(p.b, b->b)) return true;
     binds = saved;
@@ -209,7 +209,7 @@ private:
   }
 
   RuleDomain domain_;
-  AnalyzerState& state_;
+  Analyzer& analyzer_;
 };
 
 // A side of a rule under bindings; null when a constant does not fit its dtype.
@@ -244,13 +244,13 @@ const std::vector<Rule>& RuleEngine::rules() {
   return table().rules;
 }
 
-Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
+Expr RuleEngine::apply(const Expr& e, Analyzer& analyzer) {
   int bucket = bucketOf(e);
   if (bucket < 0) return nullptr;
   const Table& t = table();
   for (uint16_t index : t.buckets[bucket]) {
     const Rule& r = t.rules[index];
-    Matcher m(r.domain, state);
+    Matcher m(r.domain, analyzer);
     m.binds.rootType = e->dtype;
     if (!m.match(r.pattern, e)) continue;
     if (r.condition && !r.proved) {
@@ -261,7 +261,7 @@ Expr RuleEngine::apply(const Expr& e, AnalyzerState& state) {
       Bindings scalar = m.binds; // a condition is one truth, whatever the lanes
       scalar.rootType = kBool;
       Expr condition = build(r.condition, scalar);
-      if (!condition || !state.prove(condition)) continue;
+      if (!condition || !analyzer.prove(condition)) continue;
     }
     Expr result = build(r.replacement, m.binds);
     if (result && result->dtype == e->dtype) return result;

@@ -10,7 +10,7 @@
 
 namespace bevel {
 
-class AnalyzerState;
+class Analyzer;
 
 /// What a rule is valid for.
 enum class RuleDomain : char {
@@ -33,7 +33,7 @@ public:
   /// The rules of the table, in order. Their wildcards are variables.
   static const std::vector<Rule>& rules();
   /// The replacement of the first rule that applies at the root of e, not simplified; null when none does.
-  static Expr apply(const Expr& e, AnalyzerState& state);
+  static Expr apply(const Expr& e, Analyzer& analyzer);
   /// A side of a rule with its names replaced; for tests. Null when a folded constant does not fit.
   static Expr instantiate(const Expr& side, const std::unordered_map<std::string, Expr>& names,
                           int lanes = 4);

@@ -2,8 +2,8 @@
 // have files of their own; what is left to patterns is in rules.def.
 //
 //     for i in [0, 32), j in [0, 8):   (i*8 + j) // 8 + max(j, -1)   →   i + j
+#include "arith/analyzer.h"
 #include "arith/rules.h"
-#include "arith/state.h"
 #include "base/hash.h"
 #include "ir/structural.h"
 
@@ -13,12 +13,12 @@ namespace bevel {
 
 using namespace arith;
 
-AnalyzerState::CacheEntry& AnalyzerState::Cache::slot(const Expr& e) {
+Analyzer::CacheEntry& Analyzer::Cache::slot(const Expr& e) {
   if (entries.empty()) entries.resize(32);
   return entries[hashMix(reinterpret_cast<uintptr_t>(e.get())) % entries.size()];
 }
 
-AnalyzerState::CacheEntry& AnalyzerState::Cache::store(const Expr& e) {
+Analyzer::CacheEntry& Analyzer::Cache::store(const Expr& e) {
   if (++stores == 2 * entries.size() && entries.size() < 512) {
     entries.clear();
     entries.resize(512);
@@ -28,7 +28,7 @@ AnalyzerState::CacheEntry& AnalyzerState::Cache::store(const Expr& e) {
   return entry;
 }
 
-Expr AnalyzerState::simplify(const Expr& e) {
+Expr Analyzer::simplify(const Expr& e) {
   if (e->kind == Kind::kIntImm) return e;
   if (CacheEntry& s = simplified_.slot(e); s.key == e && s.epoch == epoch_) return s.value;
   bool outer = effects_;
@@ -38,7 +38,7 @@ Expr AnalyzerState::simplify(const Expr& e) {
   return identicalExpr(result, e) ? e : result;
 }
 
-Expr AnalyzerState::visit(const Expr& e) {
+Expr Analyzer::visit(const Expr& e) {
   switch (e->kind) {
   case Kind::kIntImm:
   case Kind::kFloatImm:
@@ -61,7 +61,7 @@ Expr AnalyzerState::visit(const Expr& e) {
   return result;
 }
 
-Expr AnalyzerState::dispatch(const Expr& e) {
+Expr Analyzer::dispatch(const Expr& e) {
   switch (e->kind) {
   case Kind::kUnary:
     return visitUnary(e.as<UnaryNode>(), e);
@@ -91,7 +91,7 @@ Expr AnalyzerState::dispatch(const Expr& e) {
   }
 }
 
-Expr AnalyzerState::visitVar(const Expr& e) {
+Expr Analyzer::visitVar(const Expr& e) {
   if (vars_.empty() && assumed_.empty()) return e;
   auto it = vars_.find(cast<VarNode>(e));
   if (it != vars_.end() && it->second.value) return it->second.value;
@@ -100,7 +100,7 @@ Expr AnalyzerState::visitVar(const Expr& e) {
   return b.isPoint() && fitsDType(b.min, e->dtype) ? constant(e->dtype, b.min) : e;
 }
 
-Expr AnalyzerState::visitChildren(const Expr& e) {
+Expr Analyzer::visitChildren(const Expr& e) {
   return cast<ExprNode>(mapChildren(e, [this](const NodeRef& child) -> NodeRef {
     if (ExprNode::classof(child.get()) && child->kind != Kind::kVar) return visit(cast<ExprNode>(child));
     if (child->kind == Kind::kVar && !cast<ExprNode>(child)->dtype.isHandle())
@@ -113,7 +113,7 @@ Expr AnalyzerState::visitChildren(const Expr& e) {
   }));
 }
 
-Expr AnalyzerState::visitUnary(const UnaryNode* n, const Expr& e) {
+Expr Analyzer::visitUnary(const UnaryNode* n, const Expr& e) {
   DType t = n->dtype;
   if (n->op == UnaryOp::kNeg && t.isInteger() && t.lanes == 1) return visitSum(e);
   Expr a = visit(n->a);
@@ -126,11 +126,11 @@ Expr AnalyzerState::visitUnary(const UnaryNode* n, const Expr& e) {
   return a == n->a ? e : Expr(make<const UnaryNode>(n->op, a));
 }
 
-Expr AnalyzerState::rebuild(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e) {
+Expr Analyzer::rebuild(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e) {
   return a == n->a && b == n->b ? e : Expr(make<const BinaryNode>(n->op, a, b));
 }
 
-Expr AnalyzerState::visitBinary(const BinaryNode* n, const Expr& e) {
+Expr Analyzer::visitBinary(const BinaryNode* n, const Expr& e) {
   DType t = n->a->dtype;
   bool scalarInt = t.isInteger() && t.lanes == 1;
   if (n->op == BinaryOp::kAnd || n->op == BinaryOp::kOr) return visitAndOr(n, e);
@@ -161,7 +161,7 @@ Expr AnalyzerState::visitBinary(const BinaryNode* n, const Expr& e) {
 
 /// Only exact rewrites: IEEE arithmetic with NaN, infinities and signed zeros. Constants are folded by the
 /// builder, which rounds as the dtype does.
-Expr AnalyzerState::visitFloat(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e) {
+Expr Analyzer::visitFloat(const BinaryNode* n, const Expr& a, const Expr& b, const Expr& e) {
   auto value = [](const Expr& x) -> const double* {
     const Expr& scalar = x->kind == Kind::kBroadcast ? x.as<BroadcastNode>()->value : x;
     auto f = scalar.as<FloatImmNode>();
@@ -196,7 +196,7 @@ Expr AnalyzerState::visitFloat(const BinaryNode* n, const Expr& a, const Expr& b
   return finish(rebuild(n, a, b, e));
 }
 
-Expr AnalyzerState::visitCast(const CastNode* n, const Expr& e) {
+Expr Analyzer::visitCast(const CastNode* n, const Expr& e) {
   Expr v = visit(n->value);
   DType t = n->dtype, from = v->dtype;
   if (from == t) return v;
@@ -230,13 +230,13 @@ Expr AnalyzerState::visitCast(const CastNode* n, const Expr& e) {
   return same;
 }
 
-Expr AnalyzerState::visitLet(const LetNode* n, const Expr& e) {
+Expr Analyzer::visitLet(const LetNode* n, const Expr& e) {
   Expr value = visit(n->value);
   bool cheap = value->kind == Kind::kIntImm || value->kind == Kind::kVar || value->kind == Kind::kFloatImm;
   if (cheap) return visit(substitute(n->body, {{n->var, value}}));
   bool integer = value->dtype.isInteger() && value->dtype.lanes == 1;
   if (integer) {
-    bindBound(n->var, bound(value));
+    bind(n->var, bound(value));
     if (isData(value)) {
       vars_[n->var].data = true;
       ++dataVars_;
@@ -248,14 +248,14 @@ Expr AnalyzerState::visitLet(const LetNode* n, const Expr& e) {
   return value == n->value && body == n->body ? e : Expr(make<const LetNode>(n->var, value, body));
 }
 
-Expr AnalyzerState::visitReduce(const ReduceNode* n, const Expr& e) {
+Expr Analyzer::visitReduce(const ReduceNode* n, const Expr& e) {
   for (const IterVar& axis : n->axes) bind(axis->var, axis->domain);
   Expr result = visitChildren(e);
   for (const IterVar& axis : n->axes) unbind(axis->var);
   return result;
 }
 
-Expr AnalyzerState::visitCall(const CallNode* n, const Expr& e) {
+Expr Analyzer::visitCall(const CallNode* n, const Expr& e) {
   if (n->op == Intrin::kIfThenElse) return visitChoice(n->arg(0), n->arg(1), n->arg(2), true, e);
   if (n->op == Intrin::kLikely) {
     Expr c = visit(n->arg(0));
@@ -270,7 +270,7 @@ Expr AnalyzerState::visitCall(const CallNode* n, const Expr& e) {
   return visitChildren(e);
 }
 
-Expr AnalyzerState::finish(const Expr& e) {
+Expr Analyzer::finish(const Expr& e) {
   ConstBound b = bound(e);
   if (b.isPoint() && fitsDType(b.min, e->dtype) && (e->dtype.isBool() || isIndexType(e->dtype)))
     return constant(e->dtype, b.min);

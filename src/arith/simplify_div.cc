@@ -9,7 +9,7 @@
 //    only X matters.
 // 3. A constant moves out as far as the remaining dividend provably stays within its dtype. Truncating
 //    division becomes floor division where the operands are not negative. The rest is left to the rules.
-#include "arith/state.h"
+#include "arith/analyzer.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ std::optional<int64_t> oneBlock(ConstBound b, int64_t c) {
 }
 
 /// Divisors g of c, 1 < g, that divide some coefficient; largest first.
-std::vector<int64_t> commonFactors(const AnalyzerState::LinearForm& f, int64_t c) {
+std::vector<int64_t> commonFactors(const LinearForm& f, int64_t c) {
   std::vector<int64_t> out;
   for (const Term& t : f.terms)
     if (int64_t g = gcd64(t.coef, c); g > 1 && std::find(out.begin(), out.end(), g) == out.end())
@@ -45,7 +45,7 @@ std::vector<int64_t> commonFactors(const AnalyzerState::LinearForm& f, int64_t c
 } // namespace
 
 /// q + r // c as an expression; null when it cannot be written.
-Expr AnalyzerState::quotient(const LinearForm& q, const LinearForm& r, int64_t c, DType t) {
+Expr Analyzer::quotient(const LinearForm& q, const LinearForm& r, int64_t c, DType t) {
   LinearForm sum = q;
   Expr dividend = toExpr(r, t);
   if (!dividend) return nullptr;
@@ -58,7 +58,7 @@ Expr AnalyzerState::quotient(const LinearForm& q, const LinearForm& r, int64_t c
   return toExpr(sum, t);
 }
 
-Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
+Expr Analyzer::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
   if (auto q = oneBlock(bound(a), c); q && fitsDType(*q, a->dtype)) return constant(a->dtype, *q);
   if (c == 1) return a;
   LinearForm f = exactForm(a), q, r;
@@ -100,7 +100,7 @@ Expr AnalyzerState::floorDivConst(const Expr& a, int64_t c, const Expr& e) {
   return finish(e);
 }
 
-Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
+Expr Analyzer::floorModConst(const Expr& a, int64_t c, const Expr& e) {
   DType t = a->dtype;
   if (c == 1) return constant(t, 0);
   LinearForm f = exactForm(a);
@@ -156,7 +156,7 @@ Expr AnalyzerState::floorModConst(const Expr& a, int64_t c, const Expr& e) {
 }
 
 /// a // b and a % b for a divisor that is not constant (and not zero: that is undefined).
-Expr AnalyzerState::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
+Expr Analyzer::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
   if (!isExact(a) || !isExact(b)) return nullptr;
   LinearForm f = exactForm(a), d = exactForm(b);
   DType t = a->dtype;
@@ -200,7 +200,7 @@ Expr AnalyzerState::divideSymbolic(bool mod, const Expr& a, const Expr& b) {
 }
 
 /// Truncating by c > 0, sign of the dividend unknown: only what divides exactly may move out.
-Expr AnalyzerState::truncDivConst(BinaryOp op, const Expr& a, int64_t c) {
+Expr Analyzer::truncDivConst(BinaryOp op, const Expr& a, int64_t c) {
   LinearForm f = exactForm(a);
   if (!f.valid || f.constant % c != 0) return nullptr;
   for (const Term& x : f.terms)
@@ -211,7 +211,7 @@ Expr AnalyzerState::truncDivConst(BinaryOp op, const Expr& a, int64_t c) {
   return toExpr(f, a->dtype);
 }
 
-Expr AnalyzerState::visitDivision(BinaryOp op, const Expr& a, const Expr& b, const Expr& e) {
+Expr Analyzer::visitDivision(BinaryOp op, const Expr& a, const Expr& b, const Expr& e) {
   bool truncating = op == BinaryOp::kDiv || op == BinaryOp::kMod;
   DType t = e->dtype;
   ConstBound all = bound(e);

@@ -6,7 +6,7 @@
 //
 //     8*x + y < 16   with 0 <= y < 8     →  x < 2      (kept where y may leave [0, 8): 8*2 - 1 < 16 holds)
 //     n + 3 > n + m                      →  m < 3
-#include "arith/state.h"
+#include "arith/analyzer.h"
 
 #include "ir/structural.h"
 
@@ -39,7 +39,7 @@ bool compares(BinaryOp op, int64_t a, int64_t b) {
 }
 } // namespace
 
-Expr AnalyzerState::visitMinMax(BinaryOp op, const Expr& a, const Expr& b, const Expr& e) {
+Expr Analyzer::visitMinMax(BinaryOp op, const Expr& a, const Expr& b, const Expr& e) {
   bool min = op == BinaryOp::kMin;
   if (sameExpr(a, b)) return a;
   LinearForm d = exactDifference(b, a); // b - a
@@ -54,7 +54,7 @@ Expr AnalyzerState::visitMinMax(BinaryOp op, const Expr& a, const Expr& b, const
 }
 
 /// Writes `d op 0` (op is <, <=, ==, !=) canonically; null where the result might not fit the dtype.
-Expr AnalyzerState::canonicalComparison(BinaryOp op, const LinearForm& diff, const Expr& a, const Expr& b) {
+Expr Analyzer::canonicalComparison(BinaryOp op, const LinearForm& diff, const Expr& a, const Expr& b) {
   DType t = a->dtype;
   LinearForm d = diff;
   int64_t g = d.gcdOfTerms();
@@ -122,7 +122,7 @@ Expr AnalyzerState::canonicalComparison(BinaryOp op, const LinearForm& diff, con
   return x && y ? Expr(make<const BinaryNode>(written, x, y)) : nullptr;
 }
 
-Expr AnalyzerState::visitComparison(BinaryOp op, Expr a, Expr b, const Expr& e) {
+Expr Analyzer::visitComparison(BinaryOp op, Expr a, Expr b, const Expr& e) {
   if (op == BinaryOp::kGt || op == BinaryOp::kGe) {
     op = op == BinaryOp::kGt ? BinaryOp::kLt : BinaryOp::kLe;
     std::swap(a, b);
@@ -167,7 +167,7 @@ Expr AnalyzerState::visitComparison(BinaryOp op, Expr a, Expr b, const Expr& e) 
   return finish(canonical);
 }
 
-Expr AnalyzerState::visitNot(const Expr& a) {
+Expr Analyzer::visitNot(const Expr& a) {
   if (auto c = asConst(a)) return constant(a->dtype, *c == 0);
   return finish(make<const UnaryNode>(UnaryOp::kNot, a));
 }
@@ -185,17 +185,17 @@ void flatten(BinaryOp op, const Expr& e, std::vector<Expr>& out) {
 
 /// e where the condition is known to hold (or to fail); unchanged where that would let an unsafe access
 /// through.
-Expr AnalyzerState::under(const Expr& condition, bool holds, const Expr& e, bool lazy) {
+Expr Analyzer::under(const Expr& condition, bool holds, const Expr& e, bool lazy) {
   if (condition->dtype.lanes > 1 || asConst(condition) || (!lazy && mayFault(e)) || hasEffects(condition) ||
       !isSmall(e) || !isSmall(condition))
     return visit(e);
-  size_t depth = assume(holds ? condition : visitNot(condition));
+  size_t depth = push(holds ? condition : visitNot(condition));
   Expr result = visit(e);
   restore(depth);
   return result;
 }
 
-Expr AnalyzerState::visitAndOr(const BinaryNode* n, const Expr& e) {
+Expr Analyzer::visitAndOr(const BinaryNode* n, const Expr& e) {
   bool conj = n->op == BinaryOp::kAnd;
   std::vector<Expr> parts, kept;
   flatten(n->op, e, parts);
@@ -205,7 +205,7 @@ Expr AnalyzerState::visitAndOr(const BinaryNode* n, const Expr& e) {
       if (asConst(parts[i])) continue;
       size_t depth = assumed_.size();
       for (size_t j = 0; j < parts.size(); ++j)
-        if (j != i && !asConst(parts[j])) assume(conj ? parts[j] : visitNot(parts[j]));
+        if (j != i && !asConst(parts[j])) push(conj ? parts[j] : visitNot(parts[j]));
       Expr reduced = visit(parts[i]);
       restore(depth);
       if (asConst(reduced)) parts[i] = reduced;
@@ -222,8 +222,7 @@ Expr AnalyzerState::visitAndOr(const BinaryNode* n, const Expr& e) {
   return result->kind == Kind::kBinary && kept.size() > 1 ? finish(result) : result;
 }
 
-Expr AnalyzerState::visitChoice(const Expr& condition, const Expr& x, const Expr& y, bool lazy,
-                                const Expr& e) {
+Expr Analyzer::visitChoice(const Expr& condition, const Expr& x, const Expr& y, bool lazy, const Expr& e) {
   Expr c = visit(condition);
   if (auto v = asConst(c); v && c->dtype.lanes == 1) return visit(*v ? x : y);
   Expr a = under(c, true, x, lazy), b = under(c, false, y, lazy);

@@ -6,7 +6,7 @@
 //     (x // 8) * 8 + x % 8       →  x
 //     (x // 8) % 4 * 8 + x % 8   →  x % 32
 //     x - x // 8 * 8             →  x % 8
-#include "arith/state.h"
+#include "arith/analyzer.h"
 #include "ir/structural.h"
 
 namespace bevel {
@@ -57,7 +57,7 @@ Expr fromPiece(const Piece& p) {
 }
 } // namespace
 
-bool AnalyzerState::collectProduct(LinearForm& f, const BinaryNode* m, int64_t coef, bool simplifyLeaves) {
+bool Analyzer::collectProduct(LinearForm& f, const BinaryNode* m, int64_t coef, bool simplifyLeaves) {
   LinearForm a, b;
   collect(a, m->a, 1, simplifyLeaves);
   collect(b, m->b, 1, simplifyLeaves);
@@ -86,7 +86,7 @@ bool AnalyzerState::collectProduct(LinearForm& f, const BinaryNode* m, int64_t c
   return true;
 }
 
-void AnalyzerState::collect(LinearForm& f, const Expr& e, int64_t coef, bool simplifyLeaves) {
+void Analyzer::collect(LinearForm& f, const Expr& e, int64_t coef, bool simplifyLeaves) {
   if (!f.valid || coef == 0) return;
   if (auto imm = e.as<IntImmNode>()) {
     bool wraps = e->dtype.isUInt() && e->dtype.bits >= 64 && imm->value < 0;
@@ -132,13 +132,13 @@ void AnalyzerState::collect(LinearForm& f, const Expr& e, int64_t coef, bool sim
   f.add(leaf, coef);
 }
 
-AnalyzerState::LinearForm AnalyzerState::formOf(const Expr& e) {
+LinearForm Analyzer::formOf(const Expr& e) {
   LinearForm f;
   collect(f, e, 1, false);
   return f;
 }
 
-Expr AnalyzerState::visitSum(const Expr& e) {
+Expr Analyzer::visitSum(const Expr& e) {
   LinearForm f;
   collect(f, e, 1, true);
   for (int round = 0; f.valid && round < 8 && recombine(f); ++round) {
@@ -152,7 +152,7 @@ Expr AnalyzerState::visitSum(const Expr& e) {
   return make<const CastNode>(c->dtype, visit(c->value));
 }
 
-Expr AnalyzerState::toExpr(const LinearForm& f, DType t) {
+Expr Analyzer::toExpr(const LinearForm& f, DType t) {
   if (!f.valid || !fitsDType(f.constant, t)) {
     bool subtracted =
         f.valid && f.constant < 0 && f.constant != INT64_MIN && !f.terms.empty() && fitsDType(-f.constant, t);
@@ -196,7 +196,7 @@ Expr AnalyzerState::toExpr(const LinearForm& f, DType t) {
 }
 
 /// Joins two pieces of the same x; true when the form changed.
-bool AnalyzerState::recombinePair(LinearForm& f, size_t i, size_t j) {
+bool Analyzer::recombinePair(LinearForm& f, size_t i, size_t j) {
   Piece a = pieceOf(f.terms[i].atom), b = pieceOf(f.terms[j].atom);
   bool whole = a.upper == 0 && a.lower == 1;
   if (whole) a.trunc = b.trunc;
@@ -235,7 +235,7 @@ bool AnalyzerState::recombinePair(LinearForm& f, size_t i, size_t j) {
 }
 
 /// x is a sum whose terms lie in the form: s - s//l*l → s % l, and s - s%l → s//l*l.
-bool AnalyzerState::recombineWhole(LinearForm& f, size_t i) {
+bool Analyzer::recombineWhole(LinearForm& f, size_t i) {
   Piece p = pieceOf(f.terms[i].atom);
   bool quotient = p.upper == 0 && p.lower != 1, remainder = p.upper != 0 && p.lower == 1;
   if (!(quotient || remainder) || !isRing(p.x)) return false;
@@ -266,7 +266,7 @@ bool AnalyzerState::recombineWhole(LinearForm& f, size_t i) {
   return true;
 }
 
-bool AnalyzerState::recombine(LinearForm& f) {
+bool Analyzer::recombine(LinearForm& f) {
   bool pieces = false;
   for (const Term& t : f.terms) {
     auto b = t.atom.as<BinaryNode>();
@@ -281,7 +281,7 @@ bool AnalyzerState::recombine(LinearForm& f) {
   return false;
 }
 
-bool AnalyzerState::isData(const Expr& e) {
+bool Analyzer::isData(const Expr& e) {
   if (readsData(e)) return true;
   return dataVars_ > 0 && usesAnyVar(e, [this](const VarNode* v) {
            auto it = vars_.find(Var(v));
@@ -289,7 +289,7 @@ bool AnalyzerState::isData(const Expr& e) {
          });
 }
 
-bool AnalyzerState::isExact(const Expr& e) {
+bool Analyzer::isExact(const Expr& e) {
   if (!isRing(e)) return true;
   if (isIndexType(e->dtype) && !isData(e)) return true;
   ConstBound all = dtypeBound(e->dtype.scalar());
@@ -306,7 +306,7 @@ bool AnalyzerState::isExact(const Expr& e) {
   return v.bounded() && v.min >= all.min && v.max <= all.max;
 }
 
-AnalyzerState::LinearForm AnalyzerState::exactForm(const Expr& e) {
+LinearForm Analyzer::exactForm(const Expr& e) {
   LinearForm f;
   if (isExact(e)) f = formOf(e);
   if (!isExact(e) || !f.valid) {
@@ -316,7 +316,7 @@ AnalyzerState::LinearForm AnalyzerState::exactForm(const Expr& e) {
   return f;
 }
 
-bool AnalyzerState::fitsAsOperand(const LinearForm& f, const LinearForm& whole, DType t) {
+bool Analyzer::fitsAsOperand(const LinearForm& f, const LinearForm& whole, DType t) {
   if (!f.valid) return false;
   if (f.isConst()) return fitsDType(f.constant, t);
   // An atom exists already; a product may have come from multiplying out, so that nobody has computed it.

@@ -1,7 +1,7 @@
 // Every rule of the table, checked at all values of small ranges that its stated condition admits, and
 // applied by the engine.
+#include "arith/analyzer.h"
 #include "arith/rules.h"
-#include "arith/state.h"
 #include "ir/structural.h"
 #include "tests/arith/random_expr.h"
 
@@ -125,7 +125,7 @@ TEST(ArithRules, Fire) {
               an.bind(v.var, range(intImm(0), intImm(1)));
           for (const BoxVar& v : n.box)
             if (mentions(r.condition, "y") && v.var->name == "y") an.bind(v.var, ConstBound{1, 9});
-          if (pattern) fired = RuleEngine::apply(pattern, an.state()) != nullptr;
+          if (pattern) fired = RuleEngine::apply(pattern, an) != nullptr;
         }
     EXPECT_TRUE(fired) << text(r);
   }
