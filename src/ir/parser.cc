@@ -70,18 +70,17 @@ Value capturedValue(const NodeRef& node) {
   if (auto* f = node.as<FloatImmNode>()) return Value::floating(f->value);
   if (auto* s = node.as<StringImmNode>()) return Value::string(s->value);
   if (auto* l = node.as<ListNode>()) {
-    Value v;
-    v.tag = Value::kList;
+    Value v{.tag = Value::kList};
     for (const NodeRef& item : l->items) v.items.push_back(capturedValue(item));
     return v;
   }
   return Value::of(node);
 }
 
-Value Parser::failed(const Token& where, std::string message, std::string hint) {
+Failed Parser::failed(const Token& where, std::string message, std::string hint) {
   if (errors_.size() >= kMaxErrors) { // enough: give up on the rest
     pos_ = tokens_.empty() ? 0 : tokens_.size() - 1;
-    return Value();
+    return {};
   }
   Error e(ErrorCode::kInvalid, std::move(message));
   e.file = options_.file;
@@ -98,7 +97,7 @@ Value Parser::failed(const Token& where, std::string message, std::string hint) 
     std::replace(e.source.begin(), e.source.end(), '\t', ' ');
   }
   errors_.push_back(std::move(e));
-  return Value();
+  return {};
 }
 
 Error Parser::firstError() {
@@ -122,12 +121,12 @@ std::string Parser::found(const Token& t) {
 
 bool Parser::expect(std::string_view text) {
   if (accept(text)) return true;
-  return report(peek(), "expected '" + std::string(text) + "', found " + found(peek()));
+  return failed(peek(), "expected '" + std::string(text) + "', found " + found(peek()));
 }
 
 bool Parser::expectKind(TokenKind kind, const char* what) {
   if (atKind(kind)) return take(), true;
-  return report(peek(), std::string("expected ") + what);
+  return failed(peek(), std::string("expected ") + what);
 }
 
 bool Parser::start() {
@@ -136,10 +135,10 @@ bool Parser::start() {
     Token where;
     where.line = tokens.error().span.line, where.column = tokens.error().span.column,
     where.endColumn = tokens.error().span.endColumn;
-    return report(where, tokens.error().message, tokens.error().hint);
+    return failed(where, tokens.error().message, tokens.error().hint);
   }
   tokens_ = std::move(*tokens);
-  pushScope();
+  scopes_.emplace_back();
   aliases_ = {{"T", "T"},         {"R", "R"},        {"I", "I"}, {"tvm", "tvm"}, {"metadata", "metadata"},
               {"range", "range"}, {"float", "float"}};
   return true;
@@ -151,6 +150,19 @@ Origin Parser::originAt(const Token& t) {
   origin->file = options_.file;
   origin->span = {t.line + options_.firstLine - 1, t.column, t.endColumn};
   return origin;
+}
+
+/// Goes to the next `text` at this depth; false at `orElse`, at a bracket that closes or at the end of the line before.
+bool Parser::skipTo(std::string_view text, std::string_view orElse) {
+  for (int depth = 0; !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd); take()) {
+    if (depth == 0 && (at(text) || at(orElse))) return at(text);
+    if (depth == 0 && at("lambda")) // its commas are its own
+      while (!at(":") && peek(1).kind != TokenKind::kEnd) take();
+    depth += at("(") || at("[") || at("{");
+    depth -= at(")") || at("]") || at("}");
+    if (depth < 0) return false;
+  }
+  return false;
 }
 
 /// Skips the rest of a faulty statement, with the suite that it may have.
@@ -190,9 +202,7 @@ Value Parser::nameValue(const Token& t) {
   if (auto it = aliases_.find(name); it != aliases_.end()) return Value::path(it->second);
   for (const auto& [key, node] : options_.captures)
     if (key == name) return capturedValue(node);
-  Value self;
-  self.tag = Value::kModule;
-  if (name == "cls" || (!className_.empty() && name == className_)) return self;
+  if (name == "cls" || (!className_.empty() && name == className_)) return {.tag = Value::kModule};
   if (defineSymbols_) {
     Var v = var(name, kInt64);
     scopes_[scopes_.size() - 1][name] = Value::of(v);
@@ -217,10 +227,8 @@ Value Parser::failedHabit(const Token& word, std::string advice) {
   std::string name(word.text);
   if (at(".") && peek(1).kind == TokenKind::kName) {
     std::string function(peek(1).text), form = "T." + function;
-    bool known = findForm(form);
-    for (int i = 0; i < numIntrins(); ++i) known |= function == intrinInfo(Intrin(i)).name;
     name += "." + function;
-    if (known) advice = "use " + form;
+    if (findForm(form) || intrinOf(function)) advice = "use " + form;
   }
   return failed(word, "'" + name + "' is not part of " + (script_ ? "schedule scripts" : "the notation"),
                 std::move(advice));
@@ -235,7 +243,7 @@ bool Parser::constantDef() {
   bool plain = std::ranges::all_of(
       values, [](const Value& v) { return v.isNumber() || v.isSequence() || v.tag == Value::kString; });
   if (!plain || values.size() != a.targets.size())
-    return report(a.where, "a name outside functions stands for a number, a string or a list");
+    return failed(a.where, "a name outside functions stands for a number, a string or a list");
   for (size_t i = 0; i < values.size(); ++i) bind(std::string(a.targets[i].text), std::move(values[i]));
   return endOfLine();
 }
@@ -278,37 +286,34 @@ void Parser::imports() {
   }
 }
 
-bool Parser::decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sTir) {
+std::optional<Parser::Decorators> Parser::decorators() {
+  Decorators d;
   while (accept("@")) {
     Token where = peek();
-    std::string last;
     do {
-      if (!atKind(TokenKind::kName)) return report(peek(), "expected the name of a decorator");
-      last = std::string(take().text);
+      if (!atKind(TokenKind::kName)) return failed(peek(), "expected the name of a decorator");
+      d.kind = std::string(take().text);
     } while (accept("."));
-    if (last != "prim_func" && last != "function" && last != "ir_module" && last != "macro" &&
-        last != "inline")
-      return report(where, "unknown decorator '" + last + "'",
-                    "use @I.ir_module, @T.prim_func or @R.function");
+    const std::string& last = d.kind;
     if (last == "macro" || last == "inline")
-      return report(where, "macros are not supported", "write the statements in place");
-    kind = last;
+      return failed(where, "macros are not supported", "write the statements in place");
+    if (last != "prim_func" && last != "function" && last != "ir_module")
+      return failed(where, "unknown decorator '" + last + "'",
+                    "use @I.ir_module, @T.prim_func or @R.function");
     Args args;
     args.name = "@" + last, args.at = where;
     if (at("(") && (!arguments(args).ok() ||
                     !bindArguments(args, "= private? pure? s_tir? check_well_formed? persistent?")))
-      return false;
-    auto flag = [&](std::string_view key, bool& out) {
+      return std::nullopt;
+    for (auto [key, flag] : {std::pair("private", &d.isPrivate), {"pure", &d.pure}, {"s_tir", &d.sTir}}) {
       const Value* v = args.find(key);
-      if (v && v->tag != Value::kBool) return report(args.where(key), "expected True or False");
-      if (v) out = v->number != 0;
-      return true;
-    };
-    if (!flag("private", isPrivate) || !flag("pure", pure) || !flag("s_tir", sTir)) return false;
-    if (!expectKind(TokenKind::kNewline, "the end of the line")) return false;
+      if (v && v->tag != Value::kBool) return failed(args.where(key), "expected True or False");
+      if (v) *flag = v->number != 0;
+    }
+    if (!expectKind(TokenKind::kNewline, "the end of the line")) return std::nullopt;
     while (atKind(TokenKind::kNewline)) take();
   }
-  return true;
+  return d;
 }
 
 /// Names of the module's functions, which may be used before they are defined.
@@ -325,29 +330,27 @@ void Parser::findFunctions() {
   }
 }
 
-bool Parser::functionDef(std::vector<std::pair<std::string, GraphExpr>>& functions) {
-  std::string kind;
-  bool isPrivate = false, pure = true, sTir = false;
+bool Parser::functionDef() {
   Token where = peek();
-  if (!decorators(kind, isPrivate, pure, sTir)) return false;
-  if (!at("def")) return report(peek(), "expected a function ('def')");
-  take();
+  auto marks = decorators();
+  if (!marks) return false;
+  if (!accept("def")) return failed(peek(), "expected a function ('def')");
   Token nameToken = peek();
   if (!expectKind(TokenKind::kName, "a function name")) return false;
   std::string name(nameToken.text);
-  if (kind != "prim_func" && kind != "function")
-    return report(where, "function '" + name + "' has no decorator",
+  if (marks->kind != "prim_func" && marks->kind != "function")
+    return failed(where, "function '" + name + "' has no decorator",
                   "mark it @T.prim_func (a tensor program) or @R.function (a graph function)");
-  for (const auto& f : functions)
-    if (f.first == name) return report(nameToken, "function '" + name + "' is defined twice");
-  GraphExpr f = kind == "prim_func" ? primFunc(name, isPrivate, sTir) : relaxFunction(name, isPrivate, pure);
+  for (const auto& f : functions_)
+    if (f.first == name) return failed(nameToken, "function '" + name + "' is defined twice");
+  GraphExpr f = marks->kind == "prim_func" ? primFunc(*marks) : relaxFunction(name, *marks);
   if (!f) return false;
-  functions.emplace_back(name, f);
+  functions_.emplace_back(name, f);
   return true;
 }
 
-bool Parser::moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions) {
-  if (at("@") || at("def")) return functionDef(functions);
+bool Parser::moduleStatement() {
+  if (at("@") || at("def")) return functionDef();
   if (!assignTargets().empty()) return constantDef();
   if (accept("pass") || atKind(TokenKind::kString)) {
     if (atKind(TokenKind::kString)) take();
@@ -355,24 +358,15 @@ bool Parser::moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& fun
   }
   Token where = peek();
   Value callee = atKind(TokenKind::kName) ? postfix() : Value();
-  if (!callee.ok()) return errors_.empty() ? report(where, "expected a function of the module") : false;
+  if (!callee.ok()) return errors_.empty() ? failed(where, "expected a function of the module") : Failed();
   return endOfLine();
 }
 
-bool Parser::moduleClass(std::vector<std::pair<std::string, GraphExpr>>& functions) {
+bool Parser::moduleClass() {
   take();
   if (!expectKind(TokenKind::kName, "the name of the module")) return false;
   if (accept("(") && !expect(")")) return false;
-  if (!suiteStart()) return false;
-  while (!atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) {
-    size_t before = pos_;
-    if (!moduleStatement(functions)) {
-      skipStatement();
-      if (pos_ == before) take();
-    }
-  }
-  if (atKind(TokenKind::kDedent)) take();
-  return true;
+  return suite([&] { return moduleStatement(); });
 }
 
 Result<Module> Parser::module() {
@@ -380,7 +374,6 @@ Result<Module> Parser::module() {
   imports();
   findFunctions();
   knownFunctions_ = true;
-  std::vector<std::pair<std::string, GraphExpr>> functions;
   bool any = false;
   while (!atKind(TokenKind::kEnd)) {
     size_t before = pos_;
@@ -389,18 +382,15 @@ Result<Module> Parser::module() {
     bool constantLine = !assignTargets().empty(); // not yet a module
     any |= !constantLine;
     size_t mark = pos_;
-    std::string kind;
-    bool flags[3] = {};
-    size_t errorsBefore = errors_.size();
-    bool ok = decorators(kind, flags[0], flags[1], flags[2]);
+    bool ok = decorators().has_value();
     if (ok && constantLine)
       ok = constantDef();
     else if (ok && at("class"))
-      ok = moduleClass(functions);
+      ok = moduleClass();
     else if (ok && at("def"))
-      pos_ = mark, ok = functionDef(functions);
-    else if (ok || errors_.size() == errorsBefore)
-      ok = report(peek(), "expected a module class or a function");
+      pos_ = mark, ok = functionDef();
+    else if (ok)
+      ok = failed(peek(), "expected a module class or a function");
     if (!ok) skipStatement();
     while (atKind(TokenKind::kDedent) || atKind(TokenKind::kNewline)) take();
     if (pos_ == before) take();
@@ -409,7 +399,7 @@ Result<Module> Parser::module() {
     failed(peek(), "the text holds no module", "begin with @I.ir_module and a class");
   if (!errors_.empty()) return fail(firstError());
   auto m = make<ModuleNode>();
-  for (auto& [name, f] : functions) {
+  for (auto& [name, f] : functions_) {
     m->names.push_back(globalVar(name));
     m->functions.push_back(f);
   }
@@ -422,12 +412,11 @@ Result<NodeRef> Parser::function() {
   imports();
   findFunctions();
   className_ = "Module";
-  std::vector<std::pair<std::string, GraphExpr>> functions;
   while (!assignTargets().empty() && constantDef()) imports();
-  if (functionDef(functions)) imports();
+  if (functionDef()) imports();
   if (errors_.empty() && !atKind(TokenKind::kEnd)) failed(peek(), "expected one function and nothing else");
-  if (!errors_.empty() || functions.empty()) return fail(firstError());
-  return NodeRef(functions[0].second);
+  if (!errors_.empty() || functions_.empty()) return fail(firstError());
+  return NodeRef(functions_[0].second);
 }
 
 Result<NodeRef> Parser::expression() {

@@ -17,6 +17,12 @@ template <class F> void forEachWord(std::string_view text, F&& f) {
 
 } // namespace
 
+std::optional<Intrin> intrinOf(std::string_view name) {
+  for (int i = 0; i < numIntrins(); ++i)
+    if (name == intrinInfo(Intrin(i)).name) return Intrin(i);
+  return std::nullopt;
+}
+
 const Value* Args::find(std::string_view key) const {
   for (const Bound& b : bound)
     if (b.name == key) return b.value;
@@ -73,10 +79,11 @@ bool Parser::bindArguments(Args& args, std::string_view arguments) {
         if (!b.value) b.value = &args.kw[k].second, b.where = args.kwAt[k];
       }
     if (ok && !b.value && !optional)
-      ok = report(args.at, args.name + " needs the argument '" + std::string(b.name) + "'");
+      ok = failed(args.at, args.name + " needs the argument '" + std::string(b.name) + "'");
     args.bound.push_back(b);
   };
   forEachWord(arguments, [&](std::string_view word) {
+    if (word == "&") return;
     if (word == "*" || word == "=")
       keywordsOnly = true, anyPosition |= word == "*";
     else if (word == "**")
@@ -87,39 +94,34 @@ bool Parser::bindArguments(Args& args, std::string_view arguments) {
   if (!ok) return false;
   size_t n = args.rest;
   if (!anyPosition && n < args.pos.size())
-    return report(args.posAt[n],
+    return failed(args.posAt[n],
                   args.name + " takes " +
                       (n ? "at most " + std::to_string(n) + " positional argument" + (n > 1 ? "s" : "")
                          : "no positional arguments") +
                       ", but " + std::to_string(args.pos.size()) + " are given");
   for (size_t k = 0; k < args.kw.size() && !anyKeyword; ++k)
     if (!args.takenKeywords[k])
-      return report(args.kwAt[k], args.name + " has no argument '" + args.kw[k].first + "'");
+      return failed(args.kwAt[k], args.name + " has no argument '" + args.kw[k].first + "'");
   return true;
 }
 
-Value Parser::callForm(Args& args) {
-  if (const Form* form = findForm(args.name)) {
-    args.code = form->code;
-    return bindArguments(args, form->arguments) ? (this->*form->handler)(args) : Value();
-  }
-  std::string_view name = std::string_view(args.name).substr(2);
+/// T.exp, T.float32, R.add: names of tables of their own, or unknown.
+Value Parser::callUnlisted(Args& args) {
+  std::string_view name = std::string_view(args.name).substr(std::min<size_t>(2, args.name.size()));
   if (args.name.starts_with("R.")) return relaxOp(std::string(name), args);
   if (args.name.starts_with("T.")) {
     if (auto dtype = DType::parse(name)) return dtypeCall(*dtype, args);
-    for (int i = 0; i < numIntrins(); ++i)
-      if (name == intrinInfo(Intrin(i)).name) return intrinsic(Intrin(i), args);
-  }
+    if (auto op = intrinOf(name)) return intrinsic(*op, args);
+  } else if (!args.name.starts_with("I."))
+    return failed(args.at, "'" + args.name + "' cannot be called here");
   return unknownForm(args);
 }
 
 Value Parser::unknownForm(const Args& args) {
   std::string prefix = args.name.substr(0, 2);
   std::vector<std::string> candidates;
-  if (prefix == "T.") {
-    candidates = {"T.sblock", "T.init"};
+  if (prefix == "T.")
     for (int i = 0; i < numIntrins(); ++i) candidates.push_back(prefix + intrinInfo(Intrin(i)).name);
-  }
   for (const auto& row : forms())
     if (row.first.starts_with(prefix)) candidates.emplace_back(row.first);
   if (std::find(candidates.begin(), candidates.end(), args.name) != candidates.end())

@@ -129,9 +129,9 @@ Value Parser::bracketed(std::string_view close, Value::Tag tag) {
     }
     size_t begin = pos_;
     Value item = expr();
-    if (auto loop = item.ok() ? std::nullopt : findInside(tokens_, begin, "for", false)) {
+    if (!item.ok()) pos_ = begin;
+    if (!item.ok() && skipTo("for")) {
       errors_.pop_back(); // the items of a comprehension: names that its loop binds
-      pos_ = *loop;
       break;
     }
     if (!item.ok()) return item;
@@ -144,16 +144,12 @@ Value Parser::bracketed(std::string_view close, Value::Tag tag) {
   }
   if (at("for")) return failed(peek(), "comprehensions are not part of the notation", "list the items");
   if (!expect(close)) return Value();
-  if (tag == Value::kTuple && v.items.size() == 1 && !trailing) {
-    Value inner = std::move(v.items[0]);
-    return inner;
-  }
-  return v;
+  bool parentheses = tag == Value::kTuple && v.items.size() == 1 && !trailing;
+  return parentheses ? Value(std::move(v.items[0])) : v;
 }
 
 Value Parser::dictionary() {
-  Value v;
-  v.tag = Value::kDict;
+  Value v{.tag = Value::kDict};
   while (!at("}")) {
     Token keyAt = peek();
     Value key = expr();
@@ -239,62 +235,37 @@ Value Parser::arguments(Args& args) {
 Value Parser::call(Value callee, const Token& start) {
   Token where = start;
   if (previous().line == where.line) where.endColumn = previous().endColumn;
-  if (callee.tag == Value::kPath) { // forms that bind names inside their parentheses
-    if (callee.text == "T.let") return letForm(where);
-    if (callee.text == "T.Let") return letWhereForm(where);
-    if (callee.text == "T.comm_reducer") return combinerForm(where);
-    if (callee.text == "T.reduce") return reduceForm(where);
-    if (callee.text == "T.iter_var") return iterVarForm(where);
-  }
+  bool isPath = callee.tag == Value::kPath;
+  const Form* form = isPath ? findForm(callee.text) : nullptr;
   Args args;
   args.name = callee.text;
   args.at = script_ ? previous() : where; // the step's name
-  bool symbols = defineSymbols_;
-  defineSymbols_ |=
-      callee.tag == Value::kPath && callee.text == "R.Callable";    // it binds dimensions of its own
-  std::vector<std::string> names = std::exchange(scriptNames_, {}); // not for calls among the arguments
-  bool asList = std::exchange(scriptList_, true);
-  bool read = arguments(args).ok();
-  scriptNames_ = std::move(names);
-  scriptList_ = asList;
-  defineSymbols_ = symbols;
+  bool read = false;
+  if (form && form->arguments.starts_with('&'))
+    read = argumentPlaces(args);
+  else {
+    Saved symbols(defineSymbols_, defineSymbols_ || (isPath && callee.text == "R.Callable")); // of its own
+    Saved names(scriptNames_, {}); // not for calls among the arguments
+    Saved asList(scriptList_, true);
+    read = arguments(args).ok();
+  }
   if (!read) return Value();
-  if (callee.tag == Value::kPath) {
-    if (script_ && callee.text.starts_with("sch.")) return scriptCall(args);
-    bool known =
-        findForm(callee.text) ||
-        (callee.text.size() > 2 && std::string_view("TRI").find(callee.text[0]) != std::string_view::npos &&
-         callee.text[1] == '.');
-    if (known) return callForm(args);
-    return failed(where, "'" + callee.text + "' cannot be called here");
+  if (!callee.items.empty()) { // a method
+    args.self = std::move(callee.items[0]);
+    if (auto* b = args.self.as<BufferNode>()) args.name = b->name + args.name.substr(args.name.find('.'));
   }
-  if (auto* s = callee.as<StringImmNode>();
-      s && callee.items.size() == 1 && callee.items[0].tag == Value::kNode) {
-    if (s->value == "astype") { // x.astype("float32")
-      if (!bindArguments(args, "dtype?")) return Value();
-      auto dtype = dtypeArg(args, "dtype", DType::Void());
-      if (!dtype) return Value();
-      Expr x = toExpr(callee.items[0], where);
-      return x ? Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x),
-                           callee.items[0].depth + 1)
-               : Value();
-    }
-    return bufferMethod(cast<BufferNode>(callee.items[0].node), s->value, args);
+  if (isPath && script_ && callee.text.starts_with("sch.")) return scriptCall(args);
+  if (form) {
+    args.code = form->code;
+    if (!bindArguments(args, form->arguments)) return Value();
+    Value result = (this->*form->handler)(args);
+    if (args.end) pos_ = args.end;
+    return result;
   }
-  if (callee.tag == Value::kNode && callee.node.is<GraphExprNode>()) {
-    Array<GraphExpr> values;
-    if (!bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
-    for (size_t i = 0; i < args.pos.size(); ++i) {
-      GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
-      if (!e) return Value();
-      values.push_back(e);
-    }
-    Dict attrs;
-    Array<Type> types;
-    if (!outTypes(args, types) || !opAttributes(args, attrs)) return Value();
-    return finishCall(cast<GraphExprNode>(callee.node), values, attrs, types);
-  }
-  return failed(where, describe(callee) + " cannot be called");
+  if (isPath) return callUnlisted(args);
+  if (!callee.is<GraphExprNode>()) return failed(where, describe(callee) + " cannot be called");
+  if (!bindArguments(args, "* out_sinfo|out_ty|sinfo_args|ty_args? **")) return Value();
+  return callValue(callee.to<GraphExprNode>(), args);
 }
 
 Value Parser::subscriptItem() {
@@ -305,8 +276,7 @@ Value Parser::subscriptItem() {
     if (!start.ok() || !at(":")) return start;
   }
   take(); // :
-  Value slice;
-  slice.tag = Value::kSlice;
+  Value slice{.tag = Value::kSlice};
   Value stop = Value::none();
   if (!at(",") && !at("]") && !at(":")) {
     stop = expr();
@@ -330,7 +300,7 @@ Value Parser::subscript(Value base, const Token& where) {
     Args args;
     args.name = base.text, args.at = where;
     args.pos = std::move(items), args.posAt.assign(args.pos.size(), where);
-    return callForm(args);
+    return bindArguments(args, findForm(base.text)->arguments) ? tBuffer(args) : Value();
   }
   if (items.size() == 1 && items[0].tag == Value::kTuple)
     items = std::vector<Value>(items[0].items); // A[()], A[(i, j)]
@@ -360,7 +330,7 @@ Value Parser::subscript(Value base, const Token& where) {
     Value item = base.items[size_t(i)];
     return item;
   }
-  if (base.tag == Value::kNode && base.node.is<GraphExprNode>() && items[0].tag == Value::kInt) {
+  if (base.is<GraphExprNode>() && items[0].tag == Value::kInt) {
     if (items[0].number < 0) return failed(where, "a tuple's index is not negative");
     const auto* type = base.as<GraphExprNode>()->type.as<TupleTypeNode>();
     if (type && size_t(items[0].number) >= type->fields_.size())
@@ -439,37 +409,24 @@ Value Parser::attribute(const Value& base, const Token& where) {
     return Value::of(globalVar(text));
   }
   if (base.as<BufferNode>()) return bufferAttribute(cast<BufferNode>(base.node), name);
-  if (base.tag == Value::kNode && base.node.is<ExprNode>()) {
+  if (base.is<ExprNode>()) {
     if (text == "dtype") return Value::string(base.as<ExprNode>()->dtype.str());
-    if (text == "astype") {
-      Value method = Value::of(make<const StringImmNode>(text));
-      method.items.push_back(base);
-      return method;
-    }
+    if (findForm("Expr." + text)) return {.tag = Value::kPath, .text = "Expr." + text, .items = {base}};
   }
   return failed(where, describe(base) + " has no attribute '" + text + "'");
 }
 
 Value Parser::bufferAttribute(const Buffer& b, const Token& name) {
   std::string text(name.text);
-  auto sequence = [](const Array<Expr>& values) {
-    Value v;
-    v.tag = Value::kList;
-    for (const Expr& e : values) v.items.push_back(Value::of(e));
-    return v;
-  };
   if (text == "data") return Value::of(b->data);
-  if (text == "shape") return sequence(b->shape);
-  if (text == "strides") return sequence(b->strides);
+  if (text == "shape") return Value::listOf(b->shape);
+  if (text == "strides") return Value::listOf(b->strides);
   if (text == "elem_offset")
     return Value::of(b->elemOffset ? b->elemOffset
                                    : intImm(0, b->shape.empty() ? kInt32 : b->shape[0]->dtype));
   if (text == "dtype") return Value::string(b->dtype.str());
-  if (text == "scope" || text == "access_ptr" || text == "vload" || text == "vstore") {
-    Value method = Value::of(make<const StringImmNode>(text));
-    method.items.push_back(Value::of(b));
-    return method;
-  }
+  if (findForm("Buffer." + text))
+    return {.tag = Value::kPath, .text = "Buffer." + text, .items = {Value::of(b)}};
   return failed(name, "buffers have no attribute '" + text + "'",
                 didYouMean(text, {"data", "shape", "strides", "elem_offset", "dtype", "access_ptr", "vload",
                                   "vstore", "scope"}));

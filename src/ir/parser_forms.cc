@@ -1,305 +1,266 @@
-// Calls that bind names inside their parentheses, and methods of buffers.
+// Calls that bind names inside their parentheses, and methods of buffers and scalars.
 #include "ir/parser_impl.h"
 
 #include "ir/structural.h"
 
 namespace bevel::detail {
 
-std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text,
-                                 bool last) {
-  int depth = 0;
-  std::optional<size_t> found;
-  for (; i < tokens.size() && depth >= 0; ++i) {
-    const Token& t = tokens[i];
-    if (depth == 0 && t.is(text)) {
-      found = i;
-      if (!last) return found;
-    }
-    if (t.is("(") || t.is("[") || t.is("{")) ++depth;
-    if (t.is(")") || t.is("]") || t.is("}")) --depth;
-    if (t.kind == TokenKind::kEnd) break;
-  }
-  return found;
+Var Parser::newVar(const Token& name, DType dtype) {
+  Var v = var(std::string(name.text), dtype);
+  bind(v->name, Value::of(v));
+  return v;
 }
 
-Value Parser::letForm(const Token& where) {
-  take();
-  Token name = peek();
-  if (!expectKind(TokenKind::kName, "a variable name: T.let(x, value, body)") || !expect(",")) return Value();
-  Token valueAt = peek();
-  Value value = expr();
-  if (!value.ok() || !expect(",")) return Value();
-  Expr v = toExpr(value, valueAt);
+/// Where the arguments of a call begin; read() reads them in the order that the form needs.
+bool Parser::argumentPlaces(Args& args) {
+  take(); // (
+  while (!at(")")) {
+    Token where = peek();
+    bool keyword = atKind(TokenKind::kName) && peek(1).is("=");
+    if (keyword) take(), take();
+    Value place{.tag = Value::kUnread, .number = int64_t(pos_)};
+    if (keyword)
+      args.kw.emplace_back(std::string(where.text), place), args.kwAt.push_back(where);
+    else
+      args.pos.push_back(place), args.posAt.push_back(where);
+    skipTo(",");
+    if (!accept(",")) break;
+  }
+  args.end = pos_ + 1;
+  return expect(")");
+}
+
+/// Goes to an argument, which is given.
+const Token& Parser::startOf(const Args& args, std::string_view key) {
+  pos_ = size_t(args.find(key)->number);
+  return peek();
+}
+
+bool Parser::argumentEnds() {
+  return at(",") || at(")") || failed(peek(), "expected ',' or ')', found " + found(peek()));
+}
+
+Value Parser::read(const Args& args, std::string_view key) {
+  startOf(args, key);
+  Value v = expr();
+  return v.ok() && argumentEnds() ? v : Value();
+}
+
+std::optional<Token> Parser::readName(const Args& args, std::string_view key) {
+  Token name = startOf(args, key);
+  if (!expectKind(TokenKind::kName, "a variable name") || !argumentEnds()) return std::nullopt;
+  return name;
+}
+
+/// T.let(x, value, body)
+Value Parser::tLet(Args& args) {
+  auto name = readName(args, "var");
+  Value value = name ? read(args, "value") : Value();
+  Expr v = toExpr(value, args.where("value"));
   if (!v) return Value();
-  Var x = var(std::string(name.text), v->dtype);
-  pushScope();
-  bind(x->name, Value::of(x));
-  Token bodyAt = peek();
-  Value body = expr();
-  popScope();
-  if (!body.ok() || !expect(")")) return Value();
-  Expr b = toExpr(body, bodyAt);
+  Scope scope(*this);
+  Var x = newVar(*name, v->dtype);
+  Value body = read(args, "body");
+  Expr b = toExpr(body, args.where("body"));
   int depth = std::max(value.depth, body.depth) + 1;
-  if (!b || tooDeep(depth, where)) return Value();
+  if (!b || tooDeep(depth, args.at)) return Value();
   return Value::of(make<const LetNode>(x, v, b), depth);
 }
 
-Value Parser::letWhereForm(const Token& where) {
-  take();
-  size_t begin = pos_;
-  auto clause = findInside(tokens_, pos_, "where", false);
-  if (!clause || !tokens_[*clause + 1].is("=")) return failed(where, "T.Let needs where={x: value}");
-  pos_ = *clause + 2;
+/// T.Let(body, where={x: value})
+Value Parser::tLetWhere(Args& args) {
+  startOf(args, "where");
   if (!expect("{")) return Value();
   std::vector<std::pair<Var, Expr>> lets;
-  pushScope();
+  Scope scope(*this);
   int depth = 1;
-  auto stop = [&] {
-    popScope();
-    return Value();
-  };
   while (!at("}")) {
     Token name = peek();
-    if (!expectKind(TokenKind::kName, "a variable name") || !expect(":")) return stop();
+    if (!expectKind(TokenKind::kName, "a variable name") || !expect(":")) return Value();
     Token valueAt = peek();
     Value value = expr();
-    Expr v = value.ok() ? toExpr(value, valueAt) : Expr();
-    if (!v) return stop();
+    Expr v = toExpr(value, valueAt);
+    if (!v) return Value();
     depth = std::max(depth, value.depth);
-    Var x = var(std::string(name.text), v->dtype);
-    bind(x->name, Value::of(x));
-    lets.emplace_back(x, v);
+    lets.emplace_back(newVar(name, v->dtype), v);
     if (!accept(",")) break;
   }
-  if (!expect("}") || !at(")")) return stop();
-  size_t end = pos_;
-  pos_ = begin;
-  Value body = expr();
-  Expr b = body.ok() ? toExpr(body, where) : Expr();
-  popScope();
-  if (!b || !expect(",")) return Value();
-  if (pos_ != *clause) return failed(peek(), "T.Let takes a body and where={x: value}");
-  pos_ = end;
-  take();
+  if (!expect("}") || !argumentEnds()) return Value();
+  Value body = read(args, "expr");
+  Expr b = toExpr(body, args.at);
   depth = std::max(depth, body.depth) + int(lets.size());
-  if (tooDeep(depth, where)) return Value();
+  if (!b || tooDeep(depth, args.at)) return Value();
   for (size_t i = lets.size(); i-- > 0;) b = make<const LetNode>(lets[i].first, lets[i].second, b);
   return Value::of(b, depth);
 }
 
-Value Parser::lambdaForm(const std::vector<Expr>& identity, const Token& where) {
-  if (!expect("lambda")) return Value();
-  size_t n = identity.size();
-  Array<Var> sides[2];
-  pushScope();
-  auto stop = [&] {
-    popScope();
-    return Value();
-  };
-  for (size_t i = 0; i < 2 * n; ++i) {
+/// `lambda x, y: …`: its parameters, whose dtypes are asked by position, and what it gives.
+bool Parser::lambda(Array<Var>& params, Value& result, FunctionRef<DType(size_t)> dtype) {
+  Scope scope(*this);
+  if (!expect("lambda")) return false;
+  while (!at(":")) {
     Token name = peek();
-    if ((i && !expect(",")) || (name = peek(), !expectKind(TokenKind::kName, "a parameter"))) return stop();
-    Var v = var(std::string(name.text), identity[i % n]->dtype);
-    bind(v->name, Value::of(v));
-    sides[i / n].push_back(v);
+    if (!expectKind(TokenKind::kName, "a parameter")) return false;
+    params.push_back(newVar(name, dtype(params.size())));
+    if (!accept(",")) break;
   }
-  if (!expect(":")) return stop();
-  Value result = expr();
-  Array<Expr> results;
-  bool ok = result.ok();
-  if (ok && !result.isSequence()) {
-    Value one = result;
-    result = Value();
-    result.tag = Value::kTuple, result.items = {one};
-  }
-  if (ok && result.items.size() != n)
-    ok = report(where, "the combiner gives " + std::to_string(result.items.size()) + " values for " +
-                           std::to_string(n) + " identities");
-  for (size_t i = 0; ok && i < n; ++i) {
-    Expr e = coerce(result.items[i], identity[i]->dtype, where, "the combiner's result");
-    ok = bool(e);
-    results.push_back(e);
-  }
-  popScope();
-  if (!ok) return Value();
-  Array<Expr> ids;
-  for (const Expr& e : identity) ids.push_back(e);
-  return Value::of(make<const CombinerNode>(sides[0], sides[1], results, ids));
+  if (!expect(":")) return false;
+  result = expr();
+  return result.ok();
 }
 
 /// T.comm_reducer([identity, …], lambda x, y: …), or the lambda first.
-Value Parser::combinerForm(const Token& where) {
-  take();
-  size_t begin = pos_;
-  bool lambdaFirst = at("lambda");
-  if (lambdaFirst) {
-    auto comma = findInside(tokens_, pos_, ",", true);
-    if (!comma) return failed(where, "T.comm_reducer takes a lambda and the list of identities");
-    pos_ = *comma + 1;
-  }
-  Value list = expr();
+Value Parser::tCommReducer(Args& args) {
+  bool lambdaFirst = startOf(args, "combiner").is("lambda");
+  Value list = read(args, lambdaFirst ? "identity" : "combiner"), result;
   if (!list.ok()) return list;
-  Array<Expr> identity;
-  if (!list.isSequence() || !exprList(list, identity, where))
-    return failed(where, "expected the list of identities");
-  std::vector<Expr> ids(identity.begin(), identity.end());
-  if (ids.empty()) return failed(where, "a reduction has at least one identity");
-  size_t end = pos_;
-  if (lambdaFirst)
-    pos_ = begin;
-  else if (!expect(","))
-    return Value();
-  Value combiner = lambdaForm(ids, where);
-  if (!combiner.ok()) return combiner;
-  if (lambdaFirst) pos_ = end;
-  return expect(")") ? combiner : Value();
+  Array<Expr> identity, results;
+  if (!list.isSequence() || !exprList(list, identity, args.at))
+    return failed(args.at, "expected the list of identities");
+  size_t n = identity.size();
+  if (n == 0) return failed(args.at, "a reduction has at least one identity");
+  Array<Var> params;
+  startOf(args, lambdaFirst ? "combiner" : "identity");
+  if (!lambda(params, result, [&](size_t i) { return identity[i % n]->dtype; })) return Value();
+  if (params.size() != 2 * n)
+    return failed(args.at,
+                  "the combiner takes " + std::to_string(2 * n) + " parameters, two for each identity");
+  if (result.parts().size() != n)
+    return failed(args.at, "the combiner gives " + std::to_string(result.parts().size()) + " values for " +
+                               std::to_string(n) + " identities");
+  for (const Value& v : result.parts()) {
+    results.push_back(coerce(v, identity[results.size()]->dtype, args.at, "the combiner's result"));
+    if (!results.back()) return Value();
+  }
+  return Value::of(make<const CombinerNode>(params.slice(0, n), params.slice(n, 2 * n), results, identity));
 }
 
-/// T.reduce(combiner, axis=[T.iter_var(k, …)], source=[…], init=[…], condition=…, value_index=0): the axes
-/// come first, because they bind names.
-Value Parser::reduceForm(const Token& where) {
-  take();
-  Value combiner = expr();
-  if (!combiner.ok() || !expect(",")) return Value();
-  if (!combiner.as<CombinerNode>()) return failed(where, "expected T.comm_reducer(…)");
-  const auto& c = *combiner.as<CombinerNode>();
+/// T.reduce(combiner, source=[…], init=[…], axis=[T.iter_var(k, …)], condition=…, value_index=0): the axes are
+/// read first, because they bind names.
+Value Parser::tReduce(Args& args) {
+  Value first = read(args, "combiner");
+  Combiner combiner = first.to<CombinerNode>();
+  if (!combiner) return first.ok() ? failed(args.at, "expected T.comm_reducer(…)") : Failed();
+  Scope scope(*this);
   Array<IterVar> axes;
-  Array<Expr> source, init;
+  Array<Expr> lists[2];
   Expr condition;
   int64_t index = 0;
   int depth = 1;
-  pushScope();
-  auto part = [&]() -> bool {
-    Token key = peek();
-    if (!expectKind(TokenKind::kName, "axis=, source=, init=, condition= or value_index=") || !expect("="))
-      return false;
-    Value v = expr();
+  for (std::string_view key : {"axis", "source", "init", "condition", "value_index"}) {
+    if (!args.find(key)) continue;
+    const Token& where = args.where(key);
+    Value v = read(args, key);
     depth = std::max(depth, v.depth);
-    if (!v.ok()) return false;
-    if (key.is("axis") && v.isSequence()) {
-      for (const Value& item : v.items) {
-        if (!item.as<IterVarNode>()) return report(key, "expected a list of T.iter_var(…)");
-        axes.push_back(cast<IterVarNode>(item.node));
-      }
-      return true;
-    }
-    Array<Expr>* list = key.is("source") ? &source : key.is("init") ? &init : nullptr;
-    if (list && v.isSequence()) {
-      for (size_t i = 0; i < v.items.size() && i < c.identity.size(); ++i) {
-        Expr e = coerce(v.items[i], c.identity[i]->dtype, key, "the operand of a reduction");
-        if (!e) return false;
-        depth = std::max(depth, v.items[i].depth);
-        list->push_back(e);
-      }
-      return v.items.size() == c.identity.size() || v.items.empty() ||
-             report(key, "expected one value for each identity");
-    }
-    if (key.is("condition")) return bool(condition = coerce(v, kBool, key, "the condition"));
-    if (key.is("value_index") && v.tag == Value::kInt) return index = v.number, true;
-    return report(key, "unexpected argument '" + std::string(key.text) + "' of T.reduce");
-  };
-  bool ok = true;
-  while (ok && !at(")")) ok = part() && (accept(",") || at(")") || expect(")"));
-  popScope();
-  if (!ok || !expect(")")) return Value();
-  if (source.size() != c.identity.size())
-    return failed(where, "T.reduce needs source=[…] with one value for each identity");
-  if (index < 0 || size_t(index) >= source.size()) return failed(where, "value_index is outside the results");
-  if (tooDeep(depth + 1, where)) return Value();
-  return Value::of(make<const ReduceNode>(combiner.node.is<CombinerNode>() ? cast<CombinerNode>(combiner.node)
-                                                                           : Combiner(),
-                                          axes, source, init, condition, index),
-                   depth + 1);
+    if (!v.ok()) return v;
+    if (key == "axis" && v.isSequence()) {
+      if (!collect(v.items, axes, [](const Value& item) { return item.to<IterVarNode>(); }))
+        return failed(where, "expected a list of T.iter_var(…)");
+    } else if ((key == "source" || key == "init") && v.isSequence()) {
+      Array<Expr>& list = lists[key == "init"];
+      if (!v.items.empty() && v.items.size() != combiner->identity.size())
+        return failed(where, "expected one value for each identity");
+      auto operand = [&](const Value& item) {
+        depth = std::max(depth, item.depth);
+        return coerce(item, combiner->identity[list.size()]->dtype, where, "the operand of a reduction");
+      };
+      if (!collect(v.items, list, operand)) return Value();
+    } else if (key == "condition") {
+      condition = coerce(v, kBool, where, "the condition");
+      if (!condition) return Value();
+    } else if (key == "value_index" && v.tag == Value::kInt)
+      index = v.number;
+    else
+      return failed(where, "unexpected argument '" + std::string(key) + "' of T.reduce");
+  }
+  const auto& [source, init] = lists;
+  if (source.size() != combiner->identity.size())
+    return failed(args.at, "T.reduce needs source=[…] with one value for each identity");
+  if (index < 0 || size_t(index) >= source.size())
+    return failed(args.at, "value_index is outside the results");
+  if (tooDeep(depth + 1, args.at)) return Value();
+  return Value::of(make<const ReduceNode>(combiner, axes, source, init, condition, index), depth + 1);
 }
 
 /// T.iter_var(k, T.Range(0, 16), "reduce"): binds k in the scope around.
-Value Parser::iterVarForm(const Token& where) {
-  take();
-  Token name = peek();
-  if (!expectKind(TokenKind::kName, "a variable name") || !expect(",")) return Value();
-  Value domain = expr();
-  if (!domain.ok() || !expect(",")) return Value();
-  Value kind = expr();
-  if (!kind.ok()) return kind;
-  if (accept(",") && !at(")") && !expr().ok()) return Value(); // a thread tag
-  if (!expect(")")) return Value();
-  Range r = domain.as<RangeNode>() ? cast<RangeNode>(domain.node) : Range();
-  if (!r) return failed(where, "expected T.Range(start, stop)");
-  int type = -1;
-  for (int i = 0; i < 4; ++i)
-    if (kind.tag == Value::kString && kind.text == kIterTypeNames[i]) type = i;
-  if (kind.tag == Value::kString && kind.text == "DataPar") type = 0;
-  if (kind.tag == Value::kString && kind.text == "CommReduce") type = 1;
-  if (kind.tag == Value::kString && kind.text == "ThreadIndex") type = 3;
-  if (type < 0)
-    return failed(where, "unknown kind of axis", "use \"spatial\", \"reduce\", \"scan\" or \"opaque\"");
-  Var v = var(std::string(name.text), r->extent->dtype);
-  bind(v->name, Value::of(v));
-  return Value::declared(make<const IterVarNode>(r, v, IterType(type)));
+Value Parser::tIterVar(Args& args) {
+  auto name = readName(args, "var");
+  Value domain = name ? read(args, "dom") : Value(), kind = domain.ok() ? read(args, "iter_type") : Value();
+  if (!kind.ok() || (args.find("thread_tag") && !read(args, "thread_tag").ok())) return Value();
+  Range r = domain.to<RangeNode>();
+  if (!r) return failed(args.at, "expected T.Range(start, stop)");
+  constexpr const char* kOthers[] = {"DataPar", "CommReduce", nullptr, "ThreadIndex"};
+  for (int i = 0; i < 4 && kind.tag == Value::kString; ++i)
+    if (kind.text == kIterTypeNames[i] || (kOthers[i] && kind.text == kOthers[i]))
+      return Value::declared(make<const IterVarNode>(r, newVar(*name, r->extent->dtype), IterType(i)));
+  return failed(args.at, "unknown kind of axis", "use \"spatial\", \"reduce\", \"scan\" or \"opaque\"");
 }
 
-/// A.access_ptr("r"), A.vload([i], predicate=p), A.vstore([i], value, predicate=p), A.scope().
-Value Parser::bufferMethod(const Buffer& b, const std::string& method, Args& args) {
-  args.name = b->name + "." + method;
-  std::string_view arguments = method == "scope" ? ""
-                               : method == "access_ptr"
-                                   ? "access_mask ptr_type? content_lanes? offset? extent?"
-                               : method == "vstore" ? "begin|indices value predicate?"
-                                                    : "begin|indices dtype? predicate?";
-  if (!bindArguments(args, arguments)) return Value();
-  if (method == "scope") return Value::string(b->scope);
-  if (method == "access_ptr") {
-    const Value* mode = args.find("access_mask");
-    int64_t mask = 0;
-    if (mode && mode->tag == Value::kInt) mask = mode->number;
-    if (mode && mode->tag == Value::kString)
-      for (char c : mode->text) mask |= c == 'r' ? 1 : c == 'w' ? 2 : 4;
-    if (mask < 1 || mask > 3) return failed(args.at, "access_ptr needs \"r\", \"w\" or \"rw\"");
-    auto lanes = intArg(args, "content_lanes", 1);
-    if (!lanes || *lanes < 1 || *lanes > 1024)
-      return lanes ? failed(args.at, "content_lanes is out of range") : Value();
-    DType index = b->shape.empty() ? kInt32 : b->shape[0]->dtype;
-    Expr offset = args.find("offset") ? exprArg(args, "offset", index) : intImm(0, index);
-    Expr extent;
-    if (args.given("extent")) {
-      extent = exprArg(args, "extent", index);
-      if (!extent) return Value();
-    } else if (!b->strides.empty())
-      extent = b->strides[0] * b->shape[0];
-    else {
-      extent = intImm(1, index);
-      for (const Expr& d : b->shape) extent = extent * d;
-    }
-    if (!offset) return Value();
-    if (!offset->dtype.isInt() || !extent->dtype.isInt() || offset->dtype.isVector())
-      return failed(args.at, "offset and extent are integers");
-    bool given = args.find("extent");
-    if (!given) extent = extent - offset;
-    Expr begin = b->elemOffset ? b->elemOffset + offset : offset;
-    Expr type = callAs(b->dtype.withLanes(int(*lanes)), Intrin::kTypeAnnotation, {});
-    return Value::of(
-        callAs(DType::Handle(), Intrin::kAccessPtr, {type, b->data, begin, extent, intImm(mask, kInt32)}),
-        64);
+// ---- methods
+
+/// x.astype("float32")
+Value Parser::exprAstype(Args& args) {
+  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  Expr x = dtype ? toExpr(args.self, args.at) : Expr();
+  if (!x) return Value();
+  return Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x), args.self.depth + 1);
+}
+
+Value Parser::bufferScope(Args& args) {
+  return Value::string(args.self.as<BufferNode>()->scope);
+}
+
+/// A.access_ptr("r")
+Value Parser::bufferAccessPtr(Args& args) {
+  const BufferNode* b = args.self.as<BufferNode>();
+  const Value& mode = *args.find("access_mask");
+  int64_t mask = mode.tag == Value::kInt ? mode.number : 0;
+  if (mode.tag == Value::kString)
+    for (char c : mode.text) mask |= c == 'r' ? 1 : c == 'w' ? 2 : 4;
+  if (mask < 1 || mask > 3) return failed(args.at, "access_ptr needs \"r\", \"w\" or \"rw\"");
+  auto lanes = intArg(args, "content_lanes", 1);
+  if (!lanes) return Value();
+  if (*lanes < 1 || *lanes > 1024) return failed(args.at, "content_lanes is out of range");
+  DType index = b->shape.empty() ? kInt32 : b->shape[0]->dtype;
+  Expr offset = args.find("offset") ? exprArg(args, "offset", index) : intImm(0, index);
+  Expr extent;
+  if (args.given("extent"))
+    extent = exprArg(args, "extent", index);
+  else if (!b->strides.empty())
+    extent = b->strides[0] * b->shape[0];
+  else {
+    extent = intImm(1, index);
+    for (const Expr& d : b->shape) extent = extent * d;
   }
-  bool isStore = method == "vstore";
-  const Value* list = args.find("begin");
-  if (!list || !list->isSequence()) return failed(args.at, args.name + " takes a list of indices");
-  Value place = indexBuffer(b, list->items, args.at);
+  if (!offset || !extent) return Value();
+  if (!offset->dtype.isInt() || !extent->dtype.isInt() || offset->dtype.isVector())
+    return failed(args.at, "offset and extent are integers");
+  if (!args.find("extent")) extent = extent - offset;
+  Expr begin = b->elemOffset ? b->elemOffset + offset : offset;
+  Expr type = callAs(b->dtype.withLanes(int(*lanes)), Intrin::kTypeAnnotation, {});
+  return Value::of(
+      callAs(DType::Handle(), Intrin::kAccessPtr, {type, b->data, begin, extent, intImm(mask, kInt32)}), 64);
+}
+
+/// A.vload([i], predicate=p), A.vstore([i], value, predicate=p)
+Value Parser::bufferVector(Args& args) {
+  auto b = args.self.to<BufferNode>();
+  const Value &list = *args.find("begin"), *stored = args.find("value");
+  if (!list.isSequence()) return failed(args.at, args.name + " takes a list of indices");
+  Value place = indexBuffer(b, list.items, args.at);
   if (!place.ok()) return place;
-  if (!place.as<LoadNode>()) return failed(args.at, args.name + " takes indices, not slices");
+  if (!place.is<LoadNode>()) return failed(args.at, args.name + " takes indices, not slices");
   const auto& load = *place.as<LoadNode>();
   Expr predicate, value;
-  if (isStore) {
-    value = coerce(*args.find("value"), load.dtype, args.where("value"), "the stored value");
-    if (!value) return Value();
-  } else
-    (void)dtypeArg(args, "dtype", b->dtype);
+  if (stored && !(value = coerce(*stored, load.dtype, args.where("value"), "the stored value")))
+    return Value();
+  if (!dtypeArg(args, "dtype", b->dtype)) return Value();
   if (const Value* p = args.given("predicate")) {
-    predicate =
-        coerce(*p, DType::Bool(load.dtype.lanes / b->dtype.lanes), args.where("predicate"), "the predicate");
+    DType lanes = DType::Bool(load.dtype.lanes / b->dtype.lanes);
+    predicate = coerce(*p, lanes, args.where("predicate"), "the predicate");
     if (!predicate) return Value();
   }
-  if (!isStore) return Value::of(make<const LoadNode>(b, load.indices, predicate), place.depth + 1);
+  if (!stored) return Value::of(make<const LoadNode>(b, load.indices, predicate), place.depth + 1);
   if (!frame_) return failed(args.at, "vstore is a statement");
   add(make<StoreNode>(b, value, load.indices, predicate), args.at);
   return Value::done();

@@ -5,6 +5,7 @@
 // has been recorded.
 #pragma once
 
+#include "base/function_ref.h"
 #include "base/near_name.h"
 #include "ir/build.h"
 #include "ir/notation.h"
@@ -18,12 +19,22 @@
 
 namespace bevel::detail {
 
-/// Where `text` stands among the tokens from `i` (behind an opening bracket) at the same depth, before the bracket
-/// closes: the first place or the last one.
-std::optional<size_t> findInside(const std::vector<Token>& tokens, size_t i, std::string_view text,
-                                 bool last);
+/// The intrinsic of that name.
+std::optional<Intrin> intrinOf(std::string_view name);
 /// What a node stands for in an expression.
 Value capturedValue(const NodeRef& node);
+
+/// Gives a place another value until the end of the scope.
+template <class T> class Saved {
+public:
+  Saved(T& place, std::type_identity_t<T> value)
+      : place_(place), old_(std::exchange(place, std::move(value))) {}
+  ~Saved() { place_ = std::move(old_); }
+
+private:
+  T& place_;
+  T old_;
+};
 
 class Parser {
 public:
@@ -62,12 +73,9 @@ private:
   bool expect(std::string_view text);
   static std::string found(const Token& t); // for messages
   bool expectKind(TokenKind kind, const char* what);
-  Value failed(const Token& where, std::string message, std::string hint = "");
-  bool report(const Token& where, std::string message, std::string hint = "") {
-    failed(where, std::move(message), std::move(hint));
-    return false;
-  }
+  Failed failed(const Token& where, std::string message, std::string hint = "");
   Error firstError();
+  bool skipTo(std::string_view text, std::string_view orElse = "");
   void skipStatement();
   void skipSuite();
   Origin originAt(const Token& t);
@@ -76,19 +84,27 @@ private:
     return node;
   }
 
-  void pushScope() { scopes_.emplace_back(); }
-  void popScope() { scopes_.pop_back(); }
+  /// Names bound during its life are gone afterwards.
+  struct Scope {
+    Parser& parser;
+    explicit Scope(Parser& p) : parser(p) { p.scopes_.emplace_back(); }
+    ~Scope() { parser.scopes_.pop_back(); }
+  };
   void bind(const std::string& name, Value value);
   const Value* lookup(std::string_view name) const;
   Value nameValue(const Token& t);
 
   void imports();
   void importLine();
-  bool decorators(std::string& kind, bool& isPrivate, bool& pure, bool& sTir);
+  struct Decorators {
+    std::string kind; // the last name of the last one
+    bool isPrivate = false, pure = true, sTir = false;
+  };
+  std::optional<Decorators> decorators();
   void findFunctions();
-  bool moduleClass(std::vector<std::pair<std::string, GraphExpr>>& functions);
-  bool moduleStatement(std::vector<std::pair<std::string, GraphExpr>>& functions);
-  bool functionDef(std::vector<std::pair<std::string, GraphExpr>>& functions);
+  bool moduleClass();
+  bool moduleStatement();
+  bool functionDef();
   bool constantDef();
   GlobalVar globalVar(const std::string& name);
   Value failedHabit(const Token& word, std::string advice);
@@ -108,20 +124,22 @@ private:
   Value sliceOf(const Value& base, const Value& slice, const Token& where);
   Value attribute(const Value& base, const Token& where);
   Value bufferAttribute(const Buffer& b, const Token& name);
-  Value bufferMethod(const Buffer& b, const std::string& method, Args& args);
   Value indexBuffer(const Buffer& b, std::vector<Value> items, const Token& where);
-  Value letForm(const Token& where);      // T.let(x, value, body)
-  Value letWhereForm(const Token& where); // T.Let(body, where={x: value})
-  Value lambdaForm(const std::vector<Expr>& identity, const Token& where);
-  Value combinerForm(const Token& where);
-  Value reduceForm(const Token& where);
-  Value iterVarForm(const Token& where);
   struct Nested {
     Parser& parser;
     bool ok;
     explicit Nested(Parser& p);
     ~Nested() { --parser.nesting_; }
   };
+
+  // ---- parser_forms.cc: calls that bind names inside their parentheses
+  Var newVar(const Token& name, DType dtype);
+  bool argumentPlaces(Args& args);
+  const Token& startOf(const Args& args, std::string_view key);
+  bool argumentEnds();
+  Value read(const Args& args, std::string_view key);
+  std::optional<Token> readName(const Args& args, std::string_view key);
+  bool lambda(Array<Var>& params, Value& result, FunctionRef<DType(size_t)> dtype);
 
   // ---- parser_value.cc: conversions and arithmetic
   Expr toExpr(const Value& v, const Token& where, DType wanted = DType::Void());
@@ -137,6 +155,8 @@ private:
   Value makeBinary(BinaryOp op, const Value& a, const Value& b, const Token& where);
   NodeRef attrNode(const Value& v, const Token& where);
   Dict attrDict(const Value& v, const Token& where);
+  static Dict merged(const Dict& a, const Dict& b);
+  bool dictArg(const Args& args, std::string_view key, Dict& out);
   std::optional<int64_t> intArg(const Args& args, std::string_view key, int64_t otherwise);
   std::optional<std::string> stringArg(const Args& args, std::string_view key, std::string otherwise);
   /// A storage scope; `otherwise` is not looked at.
@@ -144,16 +164,32 @@ private:
   std::optional<DType> dtypeArg(const Args& args, std::string_view key, DType otherwise);
   std::optional<DType> dtypeOf(const Value& v, const Token& where);
   bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());
-  bool toRegion(const Value& v, BufferRegion& out, const Token& where);
+  BufferRegion toRegion(const Value& v, const Token& where);
   Range rangeOf(const Value& start, const Value& stop, const Token& where, DType wanted = DType::Void());
   bool tooDeep(int depth, const Token& where);
   std::string describe(const Value& v) const;
+  /// Converts values until one fails.
+  template <class T, class F> bool collect(std::span<const Value> values, Array<T>& out, F&& convert) {
+    for (const Value& v : values) {
+      T node = convert(v);
+      if (!node) return false;
+      out.push_back(std::move(node));
+    }
+    return true;
+  }
+  /// The same for the positional arguments that the form has no names for.
+  template <class T>
+  bool rest(const Args& args, Array<T>& out, T (Parser::*convert)(const Value&, const Token&)) {
+    const Token* at = args.posAt.data() + args.rest;
+    return collect(std::span(args.pos).subspan(args.rest), out,
+                   [&](const Value& v) { return (this->*convert)(v, *at++); });
+  }
 
   // ---- parser_tir.cc: tensor programs
   struct BlockState {
     std::string name;
-    std::vector<IterVar> iters;
-    std::vector<Expr> values;
+    Array<IterVar> iters;
+    Array<Expr> values;
     Expr predicate;
     Array<Buffer> allocs;
     Array<MatchBuffer> matches;
@@ -163,16 +199,18 @@ private:
     Dict annotations;
     Stmt init;
   };
-  struct Frame {                 // statements of one suite
-    std::vector<Stmt> stmts;     // those that hold the rest have a null body
-    BlockState* block = nullptr; // the suite is this block's
-    bool function = false;       // the function's own suite
+  struct Frame {                                     // statements of one suite
+    std::vector<Stmt> stmts{};                       // those that hold the rest have a null body
+    BlockState* block = nullptr;                     // the suite is this block's
+    bool function = false;                           // the function's own suite
+    BlockState *around = nullptr, *opened = nullptr; // for the head of a `with`: T.init()'s block, a new one
   };
-  GraphExpr primFunc(const std::string& name, bool isPrivate, bool sTir);
+  GraphExpr primFunc(const Decorators& marks);
   bool primParams();
   bool primParam(const Token& name);
+  bool suite(FunctionRef<bool()> statement);
   bool tirSuite(); // ':' and the statements, into the current frame
-  void tirStatement();
+  bool tirStatement();
   bool tirSimple();
   bool tirAssign();
   bool tirStore(const Value& target, const Token& where);
@@ -188,24 +226,25 @@ private:
   };
   Assignment assignment();
   Value exprList(); // `x`, or `x, y` as a tuple
-  Value mergeFuncAttr(Args& args);
+  Value mergeAttrs(Dict& attrs, Args& args);
   bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation,
                    const Token& where);
   bool letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation);
   bool forStatement();
   bool forHeader(const std::vector<Token>& targets, std::vector<For>& loops);
-  bool withStatement();
-  bool initStatement();
   bool scopedStatement();
-  template <class F> bool withFrame(Frame& frame, F&& f) {
-    Frame* outer = std::exchange(frame_, &frame);
-    pushScope();
-    bool ok = f();
-    popScope();
-    frame_ = outer;
-    return ok;
+  /// The statements that f reads, as one.
+  template <class F> bool inFrame(Frame& frame, Stmt& out, F&& f) {
+    Saved outer(frame_, &frame);
+    Scope scope(*this);
+    if (!f()) return false;
+    out = foldFrame(frame);
+    return true;
   }
-  bool blockStatement(const Token& where);
+  template <class F> bool inFrame(Stmt& out, F&& f) {
+    Frame frame;
+    return inFrame(frame, out, f);
+  }
   bool ifStatement();
   bool whileStatement();
   bool assertStatement();
@@ -222,7 +261,7 @@ private:
   std::string targetName(const char* otherwise);
 
   // ---- parser_calls.cc: forms of the notation; parser_tir_calls.cc and parser_tir_decls.cc: those of T.
-  Value callForm(Args& args);
+  Value callUnlisted(Args& args);
   bool bindArguments(Args& args, std::string_view arguments);
   Value unknownForm(const Args& args);
   Value intrinsic(Intrin op, Args& args);
@@ -233,6 +272,9 @@ private:
   Value binaryCall(Args& args);
   Value loops(Args& args);
   Value unaryCall(Args& args);
+  Value bufferVector(Args& args);
+  Value bindingBlock(Args& args);
+  Value namedFunction(Args& args);
   Value tLimit(Args& args);
   Value regions(Args& args);
   Value axis(Args& args);
@@ -250,29 +292,31 @@ private:
     std::string lastName;                         // what the last statement bound
     bool lastIsBinding = false;
   };
-  GraphExpr relaxFunction(const std::string& name, bool isPrivate, bool pure);
+  GraphExpr relaxFunction(const std::string& name, const Decorators& marks);
   bool relaxParams(Array<GraphVar>& params);
-  void relaxStatement(SeqState& seq);
-  bool relaxSimple(SeqState& seq);
-  bool relaxAssign(SeqState& seq);
-  bool relaxBind(SeqState& seq, const Token& target, Value value, const std::optional<Value>& annotation);
-  bool relaxReturn(SeqState& seq, const Value& value, const Token& where);
-  bool relaxIf(SeqState& seq);
-  bool relaxBranch(SeqState& seq, SeqExpr& out, GraphVar& var, const Token& where);
-  bool relaxWith(SeqState& seq);
-  bool relaxNested(SeqState& seq);
-  void findOutputs(SeqState& seq);
-  void emit(SeqState& seq, NodeRef binding);
-  void closePlain(SeqState& seq);
-  GraphExpr leaf(SeqState& seq, GraphExpr e, const char* name);
+  bool relaxStatement();
+  bool relaxSimple();
+  bool relaxAssign();
+  bool relaxBind(const Token& target, Value value, const std::optional<Value>& annotation);
+  bool relaxReturn(const Value& value, const Token& where);
+  bool relaxIf();
+  bool relaxBranch(SeqExpr& out, GraphVar& var, const Token& where);
+  bool relaxWith();
+  bool relaxNested();
+  void findOutputs();
+  void emit(NodeRef binding);
+  void closePlain();
+  GraphExpr leaf(GraphExpr e, const char* name);
   GraphExpr flatten(GraphExpr e);
-  bool isLeaf(const GraphExpr& e) const;
+  static bool isLeaf(const GraphExpr& e);
 
   // ---- parser_relax_calls.cc and parser_types.cc: handlers of R.
   Value relaxOp(const std::string& op, Args& args);
   bool operands(const OpSignature& signature, Args& args, std::vector<const Value*>& values,
                 std::vector<std::pair<std::string, NodeRef>>& attrs);
   GraphExpr graphArg(const Value& v, const Token& where);
+  GraphExpr tupleArg(const Value& v, const Token& where);
+  Value callValue(GraphExpr callee, Args& args);
   Value finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs);
   bool typeList(const Value& v, Array<Type>& out, const Token& where);
   Type toType(const Value& v, const Token& where);
@@ -313,13 +357,13 @@ private:
   std::vector<std::unordered_map<std::string, Value>> scopes_;
   std::unordered_map<std::string, std::string> aliases_; // import names: "T" → "T", "tir" → "T"
   std::unordered_map<std::string, GlobalVar> globals_;
+  std::vector<std::pair<std::string, GraphExpr>> functions_; // read so far
   std::vector<std::string> functionNames_;
   bool knownFunctions_ = false; // functionNames_ are all there are
   std::string className_;
   Dict moduleAttrs_;
 
   // The function under way.
-  bool inTir_ = false;
   Array<Var> params_;
   Array<Buffer> buffers_;
   Dict attrs_;
@@ -332,12 +376,11 @@ private:
   std::unordered_map<Var, Range, RefHash> loopRanges_;
   std::unordered_map<Var, std::string, RefHash> threads_; // tags of T.env_thread
   std::unordered_set<Var, RefHash> axes_;                 // of blocks
-  std::unordered_map<std::string, bool> blockNames_;
+  std::unordered_set<std::string> blockNames_;
   Frame* frame_ = nullptr;
   SeqState* seq_ = nullptr;
-  std::vector<std::string> targets_; // names on the left of the assignment under way
-  size_t nextTarget_ = 0;
-  bool defineSymbols_ = false;                  // an unknown name in a dimension is a new symbolic dimension
+  std::vector<Token> targets_; // names on the left of the assignment under way, the first one last
+  bool defineSymbols_ = false; // an unknown name in a dimension is a new symbolic dimension
   std::unordered_set<Var, RefHash> undeclared_; // symbolic dimensions not yet declared by `n = T.int64()`
 };
 

@@ -60,7 +60,7 @@ bool Parser::operands(const OpSignature& signature, Args& args, std::vector<cons
       continue;
     }
     if (place - inputs >= signature.attrs.size())
-      return report(args.posAt[i], args.name + " has no argument here");
+      return failed(args.posAt[i], args.name + " has no argument here");
     NodeRef node = attrNode(v, args.posAt[i]);
     if (!node && v.tag != Value::kNone) return false;
     attrs.emplace_back(signature.attrs[place - inputs].name, node);
@@ -70,7 +70,7 @@ bool Parser::operands(const OpSignature& signature, Args& args, std::vector<cons
     if (args.takenKeywords[k] || it == signature.inputs.end()) continue;
     size_t i = size_t(it - signature.inputs.begin());
     if (i < values.size() && values[i])
-      return report(args.kwAt[k], args.name + ": '" + args.kw[k].first + "' is given twice");
+      return failed(args.kwAt[k], args.name + ": '" + args.kw[k].first + "' is given twice");
     if (values.size() <= i) values.resize(i + 1, nullptr);
     values[i] = &args.kw[k].second, args.takenKeywords[k] = true;
   }
@@ -103,10 +103,8 @@ Value Parser::relaxOp(const std::string& op, Args& args) {
 
 Value Parser::finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Array<Type> typeArgs) {
   Type result;
-  if (typeArgs.size() == 1)
-    result = typeArgs[0];
-  else if (typeArgs.size() > 1)
-    result = make<const TupleTypeNode>(typeArgs);
+  if (!typeArgs.empty())
+    result = typeArgs.size() == 1 ? typeArgs[0] : Type(make<const TupleTypeNode>(typeArgs));
   return Value::of(make<const GraphCallNode>(std::move(op), std::move(values), std::move(attrs),
                                              std::move(typeArgs), result));
 }
@@ -114,22 +112,13 @@ Value Parser::finishCall(GraphExpr op, Array<GraphExpr> values, Dict attrs, Arra
 /// A value as an argument: nested calls get a variable, numbers and scalars become R.prim_value, tuples of
 /// numbers shapes.
 GraphExpr Parser::graphArg(const Value& v, const Token& where) {
+  auto prim = [](const Expr& e) { return e ? make<const PrimValueNode>(e) : GraphExpr(); };
   if (!v.ok()) return nullptr;
-  if (v.tag == Value::kNode) {
-    if (v.node.is<GraphExprNode>()) return flatten(cast<GraphExprNode>(v.node));
-    if (v.node.is<ExprNode>()) {
-      Expr e = toExpr(v, where);
-      return e ? make<const PrimValueNode>(e) : GraphExpr();
-    }
-  }
-  if (v.tag == Value::kString) return make<const PrimValueNode>(Expr(make<const StringImmNode>(v.text)));
+  if (v.is<GraphExprNode>()) return flatten(v.to<GraphExprNode>());
+  if (v.is<ExprNode>() || v.tag == Value::kString) return prim(toExpr(v, where));
   if (v.isNumber()) {
-    Expr e = literal(v,
-                     v.tag == Value::kInt     ? kInt64
-                     : v.tag == Value::kFloat ? DType::Float(64)
-                                              : kBool,
-                     where);
-    return e ? make<const PrimValueNode>(e) : GraphExpr();
+    DType plain = v.tag == Value::kInt ? kInt64 : v.tag == Value::kFloat ? DType::Float(64) : kBool;
+    return prim(literal(v, plain, where));
   }
   if (v.isSequence()) {
     bool scalars = !v.items.empty() || v.tag == Value::kList;
@@ -139,17 +128,16 @@ GraphExpr Parser::graphArg(const Value& v, const Token& where) {
       if (!dimensions(v, dims, where, true)) return nullptr;
       return make<const ShapeExprNode>(dims);
     }
-    Array<GraphExpr> items;
-    for (const Value& item : v.items) {
-      GraphExpr e = graphArg(item, where);
-      if (!e) return nullptr;
-      items.push_back(e);
-    }
-    return make<const TupleNode>(items);
+    return tupleArg(v, where);
   }
-  failed(where, "expected a graph value, found " + describe(v),
-         v.tag == Value::kNone ? "leave the argument out" : "");
-  return nullptr;
+  return failed(where, "expected a graph value, found " + describe(v),
+                v.tag == Value::kNone ? "leave the argument out" : "");
+}
+
+GraphExpr Parser::tupleArg(const Value& v, const Token& where) {
+  Array<GraphExpr> items;
+  bool ok = collect(v.items, items, [&](const Value& item) { return graphArg(item, where); });
+  return ok ? make<const TupleNode>(items) : GraphExpr();
 }
 
 /// The result types that a call states: out_sinfo= (or out_ty=, sinfo_args=, ty_args=).
@@ -160,7 +148,6 @@ bool Parser::outTypes(Args& args, Array<Type>& out) {
 
 bool Parser::opAttributes(Args& args, Dict& out) {
   std::vector<std::pair<std::string, NodeRef>> entries;
-  bool any = false;
   for (size_t k = 0; k < args.kw.size(); ++k) {
     if (args.takenKeywords[k]) continue;
     args.takenKeywords[k] = true;
@@ -172,13 +159,9 @@ bool Parser::opAttributes(Args& args, Dict& out) {
     }
     NodeRef node = attrNode(value, args.kwAt[k]);
     if (!node && value.tag != Value::kNone) return false;
-    any = true;
     entries.emplace_back(key, node);
   }
-  if (any && out)
-    for (auto& [key, value] : entries) out = withAttr(out, key, value);
-  else if (any)
-    out = dict(std::move(entries));
+  if (!entries.empty()) out = merged(out, dict(std::move(entries)));
   return true;
 }
 
@@ -187,14 +170,14 @@ bool Parser::opAttributes(Args& args, Dict& out) {
 bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector<const Value*>& items,
                         size_t axis, const Token& where) {
   if (!v.isSequence()) {
-    if (axis != shape.size()) return report(where, "the lists of a constant have different depths");
+    if (axis != shape.size()) return failed(where, "the lists of a constant have different depths");
     items.push_back(&v);
     return true;
   }
   bool firstVisit = items.empty() && axis == shape.size();
   if (firstVisit) shape.push_back(int64_t(v.items.size()));
   if (axis >= shape.size() || shape[axis] != int64_t(v.items.size()))
-    return report(where, "the lists of a constant have different lengths");
+    return failed(where, "the lists of a constant have different lengths");
   for (const Value& item : v.items)
     if (!constItems(item, shape, items, axis + 1, where)) return false;
   return true;
@@ -246,8 +229,7 @@ Value Parser::rConst(Args& args) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i]->isNumber()) return failed(args.at, "expected numbers, found " + describe(*items[i]));
     if (dtype->isFloat()) { // rounds, overflow as the format defines
-      double d = items[i]->tag == Value::kFloat ? items[i]->real : double(items[i]->number);
-      t->setDouble(int64_t(i), d);
+      t->setDouble(int64_t(i), items[i]->toDouble());
       continue;
     }
     Expr e = items[i]->tag == Value::kBool && !dtype->isBool() ? Expr(constant(*dtype, items[i]->number))
@@ -267,9 +249,7 @@ Value Parser::rShapeExpr(Args& args) {
 Value Parser::rPrimValue(Args& args) {
   Value v = *args.find("value");
   if (v.as<PrimValueNode>()) return v;
-  if (v.tag == Value::kNode && !v.node.is<ExprNode>())
-    return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
-  if (!v.isNumber() && v.tag != Value::kNode && v.tag != Value::kString)
+  if (!v.isNumber() && v.tag != Value::kString && !v.is<ExprNode>())
     return failed(args.at, "R.prim_value takes a scalar expression, not " + describe(v));
   return Value::of(graphArg(v, args.at));
 }
@@ -285,24 +265,16 @@ Value Parser::rDType(Args& args) {
   return dtype ? Value::of(make<const DTypeImmNode>(*dtype)) : Value();
 }
 
-Value Parser::rOp(Args& args) {
+/// R.op(name), R.ExternFunc(name)
+Value Parser::namedFunction(Args& args) {
   auto name = stringArg(args, "name", "");
-  return name ? Value::of(make<const OpRefNode>(*name)) : Value();
-}
-
-Value Parser::rExternFunc(Args& args) {
-  auto name = stringArg(args, "name", "");
-  return name ? Value::of(make<const ExternFuncNode>(*name)) : Value();
+  if (!name) return Value();
+  return Value::of(args.code ? GraphExpr(make<const ExternFuncNode>(*name)) : make<const OpRefNode>(*name));
 }
 
 Value Parser::rTupleExpr(Args& args) {
   Array<GraphExpr> items;
-  for (size_t i = 0; i < args.pos.size(); ++i) {
-    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
-    if (!e) return Value();
-    items.push_back(e);
-  }
-  return Value::of(make<const TupleNode>(items));
+  return rest(args, items, &Parser::graphArg) ? Value::of(make<const TupleNode>(items)) : Value();
 }
 
 Value Parser::rTupleGet(Args& args) {
@@ -334,20 +306,10 @@ Value Parser::callTirLike(Args& args) {
                       describe(func));
   const Value& list = *args.find("args");
   GraphExpr values;
-  if (list.isSequence()) {
-    Array<GraphExpr> items;
-    for (const Value& item : list.items) {
-      GraphExpr e = graphArg(item, args.where("args"));
-      if (!e) return Value();
-      items.push_back(e);
-    }
-    values = make<const TupleNode>(items);
-  } else {
-    values = graphArg(list, args.where("args"));
-    if (!values) return Value();
-    bool isTuple = values.is<TupleNode>() || values->type.is<TupleTypeNode>();
-    if (!isTuple) values = make<const TupleNode>(Array<GraphExpr>{values});
-  }
+  values = list.isSequence() ? tupleArg(list, args.where("args")) : graphArg(list, args.where("args"));
+  if (!values) return Value();
+  bool isTuple = values.is<TupleNode>() || values->type.is<TupleTypeNode>();
+  if (!isTuple) values = make<const TupleNode>(Array<GraphExpr>{values});
   Array<Type> types;
   const Value* third = args.find("out_sinfo");
   bool isShape = third && third->isSequence();
@@ -364,13 +326,10 @@ Value Parser::callTirLike(Args& args) {
     return failed(args.at, args.name + " states the type of its result",
                   "add out_sinfo=R.Tensor((n, m), dtype=\"float32\")");
   Array<GraphExpr> operands = {callee, values};
-  if (const Value* vars = args.find("tir_vars"); vars && vars->tag != Value::kNone) {
+  if (const Value* vars = args.given("tir_vars")) {
     Array<Expr> dims;
-    GraphExpr shape;
-    if (vars->tag == Value::kNode && vars->node.is<GraphExprNode>())
-      shape = cast<GraphExprNode>(vars->node);
-    else if (dimensions(*vars, dims, args.at))
-      shape = make<const ShapeExprNode>(dims);
+    GraphExpr shape = vars->to<GraphExprNode>();
+    if (!shape && dimensions(*vars, dims, args.at)) shape = make<const ShapeExprNode>(dims);
     if (!shape) return Value();
     operands.push_back(shape);
   }
@@ -382,16 +341,17 @@ Value Parser::callTirLike(Args& args) {
 Value Parser::rCallPacked(Args& args) {
   auto name = stringArg(args, "func", "");
   if (!name) return Value();
+  return callValue(make<const ExternFuncNode>(*name), args);
+}
+
+/// A call whose arguments are all values, with result types and attributes.
+Value Parser::callValue(GraphExpr callee, Args& args) {
   Array<GraphExpr> values;
-  for (size_t i = args.rest; i < args.pos.size(); ++i) {
-    GraphExpr e = graphArg(args.pos[i], args.posAt[i]);
-    if (!e) return Value();
-    values.push_back(e);
-  }
   Array<Type> types;
   Dict attrs;
-  if (!outTypes(args, types) || !opAttributes(args, attrs)) return Value();
-  return finishCall(make<const ExternFuncNode>(*name), values, attrs, types);
+  if (!rest(args, values, &Parser::graphArg) || !outTypes(args, types) || !opAttributes(args, attrs))
+    return Value();
+  return finishCall(std::move(callee), values, attrs, types);
 }
 
 /// R.call_op("any name", …): operators whose name is no Python name.
@@ -413,20 +373,30 @@ Value Parser::rMatchCast(Args& args) {
 
 Value Parser::rFuncAttr(Args& args) {
   if (!seq_) return failed(args.at, args.name + " belongs into a graph function");
-  return mergeFuncAttr(args);
+  return mergeAttrs(attrs_, args);
+}
+
+Value Parser::rFuncRet(Args& args) {
+  if (!seq_) return failed(args.at, args.name + " belongs into a graph function");
+  return relaxReturn(*args.find("value"), args.at) ? Value::done() : Value();
+}
+
+/// The head of `with R.dataflow():` or R.bindings().
+Value Parser::bindingBlock(Args& args) {
+  return {.tag = Value::kBindings, .number = args.code};
 }
 
 /// Which variables leave the dataflow block; found ahead of its statements (findOutputs), checked here.
 Value Parser::rOutput(Args& args) {
   if (!seq_ || !seq_->dataflow) return failed(args.at, "R.output belongs into a dataflow block");
   for (size_t i = 0; i < args.pos.size(); ++i) {
-    auto* v = args.pos[i].as<GraphVarNode>();
+    auto v = args.pos[i].to<GraphVarNode>();
     if (!v)
       return failed(args.posAt[i], "R.output lists variables of the block, found " + describe(args.pos[i]));
     bool local = false;
     for (const NodeRef& b : *seq_->open)
-      local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var.get() == v) ||
-               (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var.get() == v);
+      local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var == v) ||
+               (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var == v);
     if (!local) return failed(args.posAt[i], "'" + v->name + "' is not bound in this dataflow block");
   }
   return Value::done();

@@ -41,19 +41,19 @@ bool Parser::scriptLine() {
     isTuple |= accept(",");
   }
   if (brackets && !accept(")")) accept("]");
-  if (at("*")) return report(peek(), "a name takes one result", "give each result a name");
+  if (at("*")) return failed(peek(), "a name takes one result", "give each result a name");
   if (names.empty() || !accept("=")) pos_ = begin, names.clear(), isTuple = false;
   Token where = peek();
   if (names.empty() && atKind(TokenKind::kName) && peek(1).text.ends_with('=') && peek(1).text.size() > 1)
-    return report(peek(1), "names do not change", "give the new value a name of its own");
+    return failed(peek(1), "names do not change", "give the new value a name of its own");
   bool isCall = atKind(TokenKind::kName) && peek(1).is(".");
-  if (names.empty() && !isCall) return report(where, "expected a schedule step, got " + found(where));
+  if (names.empty() && !isCall) return failed(where, "expected a schedule step, got " + found(where));
   if (isCall) scriptNames_ = names;
   scriptList_ = !isCall || (!isTuple && !names.empty());
   Value v = expr();
   if (!v.ok()) return false;
   if (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
-    return report(peek(), "expected the end of the line, got " + found(peek()));
+    return failed(peek(), "expected the end of the line, got " + found(peek()));
   return bindScript(names, isTuple, v, where);
 }
 
@@ -62,7 +62,7 @@ bool Parser::bindScript(const std::vector<std::string>& names, bool isTuple, con
   if (!names.empty() && !isTuple) return bind(names[0], v), true;
   size_t n = v.isSequence() ? v.items.size() : 1;
   if (!names.empty() && (!v.isSequence() || n != names.size()))
-    return report(where, std::to_string(names.size()) + " names for " + std::to_string(n) + " results");
+    return failed(where, std::to_string(names.size()) + " names for " + std::to_string(n) + " results");
   for (size_t i = 0; i < names.size(); ++i) bind(names[i], v.items[i]);
   return true;
 }
@@ -81,7 +81,7 @@ Value Parser::scriptCall(Args& args) {
       return Value();
   Result<NodeRef> result = (*script_)(call);
   if (result) return capturedValue(*result);
-  Value failure = failed(args.at, result.error().message);
+  Failed failure = failed(args.at, result.error().message);
   Error& placed = errors_.back();
   Error error = std::move(result.error());
   if (error.span.line <= 0) error.file = placed.file, error.span = placed.span, error.source = placed.source;
@@ -92,39 +92,23 @@ Value Parser::scriptCall(Args& args) {
 /// lambda i, j: (i // 4, j, i % 4)
 Value Parser::scriptLambda() {
   Nested nested(*this);
-  if (!nested.ok) return Value();
-  take();
-  pushScope();
   Array<Var> params;
-  while (!at(":")) {
-    Token name = peek();
-    if (!expectKind(TokenKind::kName, "a name")) return Value();
-    params.push_back(var(std::string(name.text)));
-    bind(std::string(name.text), Value::of(params.back()));
-    if (!accept(",")) break;
-  }
-  if (!expect(":")) return Value();
-  Token where = peek();
-  Value body = expr();
-  popScope();
-  if (!body.ok()) return Value();
   Array<Expr> values;
-  std::vector<Value> items = body.isSequence() ? body.items : std::vector<Value>{body};
-  for (const Value& item : items) {
-    Expr e = toExpr(item, where, kInt64);
-    if (!e) return Value();
-    values.push_back(e);
-  }
+  Value body;
+  Token where = peek();
+  if (!nested.ok || !lambda(params, body, [](size_t) { return kInt64; }) ||
+      !exprList(body, values, where, kInt64))
+    return Value();
   return Value::of(make<const LambdaNode>(params, values));
 }
 
 /// `*list` in a script: its items.
 bool Parser::unpack(std::vector<Value>& items, std::vector<Token>* places) {
   Token where = take();
-  if (!script_ && !expanding_) return report(where, "'*' unpacking is not supported", "list the items");
+  if (!script_ && !expanding_) return failed(where, "'*' unpacking is not supported", "list the items");
   Value v = expr();
   if (!v.ok()) return false;
-  if (!v.isSequence()) return report(where, "only lists can be unpacked");
+  if (!v.isSequence()) return failed(where, "only lists can be unpacked");
   for (const Value& item : v.items) {
     items.push_back(item);
     if (places) places->push_back(where);

@@ -3,6 +3,8 @@
 //   R.nn.linear(x, w, b)     →     R.add(R.matmul(x, R.permute_dims(w)), b)
 #include "ir/parser_impl.h"
 
+#include <algorithm>
+
 namespace bevel::detail {
 namespace {
 
@@ -58,18 +60,12 @@ bool Parser::fitsCondition(Value& v) {
   if (accept("tuple")) return v.isSequence();
   if (accept("int")) return v.tag == Value::kInt;
   if (accept("last")) {
-    if (v.tag == Value::kInt) { // one axis
-      Value list;
-      list.tag = Value::kList, list.items = {std::move(v)};
-      v = std::move(list);
-    }
+    if (v.tag == Value::kInt) v = Value::sequence(Value::kList, {v}); // one axis
     return areLast(v);
   }
   Value wanted = expr(kPrecCompare);
   if (wanted.tag != Value::kTuple) return sameValue(v, wanted);
-  bool any = false;
-  for (const Value& one : wanted.items) any |= sameValue(v, one);
-  return any;
+  return std::ranges::any_of(wanted.items, [&](const Value& one) { return sameValue(v, one); });
 }
 
 /// Binds the parameters of a row to the arguments, in the innermost scope; false where the row does not take them.
@@ -104,13 +100,9 @@ std::optional<Value> Parser::spelled(const std::string& op, const Args& args) {
   for (const Spelling& row : kSpellings) {
     if (expanding_ || !hasWord(row.names, op)) continue;
     known += (known.empty() ? "(" : " or (") + std::string(row.parameters) + ")";
-    pushScope();
-    expanding_ = true;
-    std::optional<Value> v;
-    if (bindSpelling(row.parameters, args)) v = evaluate(row.meaning, args.at, [&] { return expr(); });
-    expanding_ = false;
-    popScope();
-    if (v) return v;
+    Scope scope(*this);
+    Saved expanding(expanding_, true);
+    if (bindSpelling(row.parameters, args)) return evaluate(row.meaning, args.at, [&] { return expr(); });
   }
   if (known.empty() || !options_.signatureOf) return std::nullopt;
   bool ours = true; // our operator of that name takes the keywords
@@ -120,7 +112,7 @@ std::optional<Value> Parser::spelled(const std::string& op, const Args& args) {
   else
     ours = false;
   if (ours) return std::nullopt;
-  return failed(args.at, args.name + " does not take these arguments", "it takes " + known);
+  return Value(failed(args.at, args.name + " does not take these arguments", "it takes " + known));
 }
 
 } // namespace bevel::detail

@@ -7,18 +7,39 @@ namespace bevel::detail {
 bool Parser::endOfLine() {
   if (atKind(TokenKind::kEnd) || atKind(TokenKind::kDedent)) return true;
   if (atKind(TokenKind::kNewline)) return take(), true;
-  return report(peek(), "expected the end of the line, found '" + std::string(peek().text) + "'");
+  return failed(peek(), "expected the end of the line, found '" + std::string(peek().text) + "'");
 }
 
 bool Parser::suiteStart() {
   if (!expect(":")) return false;
-  if (!atKind(TokenKind::kNewline)) return report(peek(), "expected the end of the line after ':'");
+  if (!atKind(TokenKind::kNewline)) return failed(peek(), "expected the end of the line after ':'");
   while (atKind(TokenKind::kNewline)) take();
   return expectKind(TokenKind::kIndent, "an indented block");
 }
 
 std::string Parser::targetName(const char* otherwise) {
-  return nextTarget_ < targets_.size() ? targets_[nextTarget_++] : otherwise;
+  if (targets_.empty()) return otherwise;
+  std::string name(targets_.back().text);
+  targets_.pop_back();
+  return name;
+}
+
+/// The rest of a compound statement: ':' and an indented suite, whose statements f reads.
+bool Parser::suite(FunctionRef<bool()> statement) {
+  if (!suiteStart()) return false;
+  while (!atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) {
+    size_t before = pos_;
+    if (atKind(TokenKind::kNewline)) {
+      take();
+      continue;
+    }
+    if (statement()) continue;
+    targets_.clear();
+    skipStatement();
+    if (pos_ == before) take();
+  }
+  if (atKind(TokenKind::kDedent)) take();
+  return true;
 }
 
 bool Parser::tirSuite() {
@@ -28,30 +49,15 @@ bool Parser::tirSuite() {
     take();
     return tirSimple() && endOfLine();
   }
-  if (!suiteStart()) return false;
-  while (!atKind(TokenKind::kDedent) && !atKind(TokenKind::kEnd)) tirStatement();
-  if (atKind(TokenKind::kDedent)) take();
-  return true;
+  return suite([&] { return tirStatement(); });
 }
 
-void Parser::tirStatement() {
-  size_t before = pos_;
-  bool ok = false;
-  if (atKind(TokenKind::kNewline)) return void(take());
-  if (at("for"))
-    ok = forStatement();
-  else if (at("with"))
-    ok = withStatement();
-  else if (at("if"))
-    ok = ifStatement();
-  else if (at("while"))
-    ok = whileStatement();
-  else
-    ok = tirSimple() && endOfLine();
-  if (ok) return;
-  targets_.clear();
-  skipStatement();
-  if (pos_ == before) take();
+bool Parser::tirStatement() {
+  if (at("for")) return forStatement();
+  if (at("with")) return take(), scopedStatement();
+  if (at("if")) return ifStatement();
+  if (at("while")) return whileStatement();
+  return tirSimple() && endOfLine();
 }
 
 Stmt Parser::foldFrame(Frame& frame) {
@@ -78,7 +84,7 @@ Stmt Parser::foldFrame(Frame& frame) {
 }
 
 bool Parser::countWrapper(const Token& where) {
-  return ++wrappers_ <= 4000 || report(where, "too many declarations in one function");
+  return ++wrappers_ <= 4000 || failed(where, "too many declarations in one function");
 }
 
 // ---- assignments
@@ -103,8 +109,7 @@ void Parser::poison(const std::vector<Token>& targets) {
 Value Parser::exprList() {
   Value first = expr();
   if (!first.ok() || !at(",")) return first;
-  Value items;
-  items.tag = Value::kTuple;
+  Value items{.tag = Value::kTuple};
   items.items.push_back(std::move(first));
   while (accept(",")) {
     items.items.push_back(expr());
@@ -126,9 +131,7 @@ Parser::Assignment Parser::assignment() {
   }
   a.where = peek();
   if (ok) {
-    targets_.clear();
-    for (const Token& t : a.targets) targets_.emplace_back(t.text);
-    nextTarget_ = 0;
+    targets_.assign(a.targets.rbegin(), a.targets.rend());
     a.value = exprList();
     targets_.clear();
   }
@@ -153,7 +156,7 @@ bool Parser::letBinding(const Token& target, const Value& value, const std::opti
   }
   Expr e = dtype.isVoid() ? toExpr(value, target) : coerce(value, dtype, target, "the value");
   if (!e) return false;
-  if (e->dtype.isVoid()) return report(target, "this call has no value");
+  if (e->dtype.isVoid()) return failed(target, "this call has no value");
   auto x = make<VarNode>(std::string(target.text), e->dtype);
   x->pointee = pointee, x->scope = scope;
   bind(x->name, Value::of(Var(x)));
@@ -166,14 +169,14 @@ bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
                          const std::optional<Value>& annotation, const Token& where) {
   if (targets.size() > 1) {
     if (!value.isSequence() || value.items.size() != targets.size())
-      return report(where, "expected " + std::to_string(targets.size()) + " values, found " +
+      return failed(where, "expected " + std::to_string(targets.size()) + " values, found " +
                                (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
     for (size_t i = 0; i < targets.size(); ++i)
       if (!bindTargets({targets[i]}, value.items[i], std::nullopt, where)) return false;
     return true;
   }
-  bool isExpr = value.tag == Value::kNode && (value.node.is<ExprNode>() || value.node.is<BufferRegionNode>());
-  if (value.fresh && value.tag == Value::kNone) return report(where, "this statement gives no value");
+  bool isExpr = value.is<ExprNode>() || value.is<BufferRegionNode>();
+  if (value.fresh && value.tag == Value::kNone) return failed(where, "this statement gives no value");
   if (!value.fresh && (isExpr || (annotation && value.isNumber())))
     return letBinding(targets[0], value, annotation);
   bind(std::string(targets[0].text), std::move(value));
@@ -183,9 +186,10 @@ bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
 bool Parser::tirAssign() {
   Assignment a = assignment();
   if (!a.value.ok()) return false;
-  if (a.targets.size() == 1 && !mayAssign(a.targets[0], a.value)) return poison(a.targets), false;
-  if (!bindTargets(a.targets, std::move(a.value), a.annotation, a.where)) return poison(a.targets), false;
-  return true;
+  bool ok = (a.targets.size() != 1 || mayAssign(a.targets[0], a.value)) &&
+            bindTargets(a.targets, std::move(a.value), a.annotation, a.where);
+  if (!ok) poison(a.targets);
+  return ok;
 }
 
 bool Parser::tirStore(const Value& target, const Token& where) {
@@ -195,12 +199,12 @@ bool Parser::tirStore(const Value& target, const Token& where) {
   if (!value.ok()) return false;
   Expr place = target.tag == Value::kNode ? toExpr(target, where) : Expr();
   if (!place.is<LoadNode>())
-    return report(where, "only names and elements of buffers can be assigned",
+    return failed(where, "only names and elements of buffers can be assigned",
                   "names do not change: what changes is an element of a buffer, T.alloc_buffer((1,), dtype)");
   if (!op.is("=")) {
     const Operator* row = operatorOf(op.text.substr(0, op.text.size() - 1));
     if (!row)
-      return report(op, "'" + std::string(op.text) + "' is not part of the notation", "write a = a op b");
+      return failed(op, "'" + std::string(op.text) + "' is not part of the notation", "write a = a op b");
     value = applyBinary(*row->op, Value::of(place, target.depth), value, op);
     if (!value.ok()) return false;
   }
@@ -215,8 +219,7 @@ bool Parser::tirReturn() {
   Token where = take();
   if (atKind(TokenKind::kNewline))
     return add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kThreadReturn, {})), where), true;
-  Value v = expr();
-  Expr e = v.ok() ? toExpr(v, where) : Expr();
+  Expr e = toExpr(expr(), where);
   if (!e) return false;
   add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kRet, {e})), where);
   return true;
@@ -227,7 +230,7 @@ bool Parser::tirSimple() {
   if (at("assert")) return assertStatement();
   if (at("return")) return tirReturn();
   if (at("def") || at("class") || at("@"))
-    return report(peek(), "a definition is not a statement of a tensor program");
+    return failed(peek(), "a definition is not a statement of a tensor program");
   if (!assignTargets().empty()) return tirAssign();
   Token where = peek();
   Value v = expr();
@@ -237,19 +240,18 @@ bool Parser::tirSimple() {
   if (at("=") || augmented) return tirStore(v, where);
   if (v.fresh || v.tag == Value::kString || v.tag == Value::kNone) return true;
   if (v.as<CallNode>()) return add(make<EvaluateNode>(cast<ExprNode>(v.node)), where), true;
-  return report(where, "this expression has no effect", "use T.evaluate(…) to evaluate it");
+  return failed(where, "this expression has no effect", "use T.evaluate(…) to evaluate it");
 }
 
 bool Parser::assertStatement() {
   Token where = take();
-  Value condition = expr();
-  Expr c = condition.ok() ? coerce(condition, kBool, where, "the condition") : Expr();
+  Expr c = coerce(expr(), kBool, where, "the condition");
   if (!c) return false;
   std::string message;
   if (accept(",")) {
     Value text = expr();
     if (!text.ok()) return false;
-    if (text.tag != Value::kString) return report(where, "the message of an assertion is a string");
+    if (text.tag != Value::kString) return failed(where, "the message of an assertion is a string");
     message = text.text;
   }
   add(make<AssertNode>(c, message), where);
@@ -260,14 +262,12 @@ bool Parser::assertStatement() {
 
 /// range(n), T.grid(n, m), T.parallel(start, stop), T.thread_binding(n, thread="threadIdx.x")
 Value Parser::loops(Args& args) {
-  Value out;
-  out.tag = Value::kLoops, out.number = args.code, out.keys = {args.name};
+  Value out{.tag = Value::kLoops, .number = args.code, .keys = {args.name}};
   bool grid = args.name == "T.grid";
   size_t n = args.pos.size();
-  if (const Value* a = args.given("annotations")) {
-    out.node = attrDict(*a, args.where("annotations"));
-    if (!out.node) return Value();
-  }
+  Dict annotations;
+  if (!dictArg(args, "annotations", annotations)) return Value();
+  out.node = annotations;
   if (ForKind(args.code) == ForKind::kThreadBinding) {
     bool last = n >= 2 && args.pos.back().tag == Value::kString;
     auto tag = last ? std::optional(args.pos.back().text) : stringArg(args, "thread", "");
@@ -292,10 +292,10 @@ bool Parser::forHeader(const std::vector<Token>& targets, std::vector<For>& loop
   Value v = postfix();
   if (!v.ok()) return false;
   if (v.tag != Value::kLoops)
-    return report(where, "cannot loop over " + describe(v),
+    return failed(where, "cannot loop over " + describe(v),
                   "use range, T.grid, T.serial, T.parallel, T.vectorized, T.unroll or T.thread_binding");
   if (v.items.size() != targets.size())
-    return report(where, v.keys[0] + " gives " + std::to_string(v.items.size()) + " loop variable" +
+    return failed(where, v.keys[0] + " gives " + std::to_string(v.items.size()) + " loop variable" +
                              (v.items.size() == 1 ? "" : "s") + ", but " + std::to_string(targets.size()) +
                              (targets.size() == 1 ? " is named" : " are named"));
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -313,7 +313,7 @@ bool Parser::forStatement() {
   take();
   std::vector<Token> targets;
   do {
-    if (!atKind(TokenKind::kName)) return report(peek(), "expected a loop variable");
+    if (!atKind(TokenKind::kName)) return failed(peek(), "expected a loop variable");
     targets.push_back(take());
   } while (accept(","));
   std::vector<For> loops;
@@ -322,14 +322,13 @@ bool Parser::forStatement() {
     while (!atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd) &&
            !(at(":") && peek(1).kind == TokenKind::kNewline))
       take();
-  Frame frame;
-  bool suite = withFrame(frame, [&] {
+  Stmt body;
+  bool read = inFrame(body, [&] {
     if (!ok) poison(targets);
     for (const For& l : loops) bind(l->var->name, Value::of(l->var));
     return tirSuite();
   });
-  if (!ok || !suite) return suite;
-  Stmt body = foldFrame(frame);
+  if (!ok || !read) return read;
   for (size_t i = loops.size(); i-- > 0;) {
     auto loop = mutableCopy(loops[i]);
     loop->body = body;
@@ -341,119 +340,93 @@ bool Parser::forStatement() {
 
 bool Parser::ifStatement() {
   Token where = take(), conditionAt = peek();
-  Value v = expr();
-  Expr condition = v.ok() ? coerce(v, kBool, conditionAt, "the condition") : Expr();
+  Expr condition = coerce(expr(), kBool, conditionAt, "the condition");
   if (!condition) return false;
-  Frame then, otherwise;
-  if (!withFrame(then, [&] { return tirSuite(); })) return false;
-  Stmt elseBody;
+  Stmt then, otherwise;
+  if (!inFrame(then, [&] { return tirSuite(); })) return false;
   if (at("elif")) {
     Nested nested(*this);
     if (!nested.ok) return false;
-    if (!withFrame(otherwise, [&] { return ifStatement(); })) return true;
-    elseBody = foldFrame(otherwise);
-  } else if (accept("else")) {
-    if (!withFrame(otherwise, [&] { return tirSuite(); })) return false;
-    elseBody = foldFrame(otherwise);
-  }
-  add(make<IfNode>(condition, foldFrame(then), elseBody), where);
+    if (!inFrame(otherwise, [&] { return ifStatement(); })) return true;
+  } else if (accept("else") && !inFrame(otherwise, [&] { return tirSuite(); }))
+    return false;
+  add(make<IfNode>(condition, then, otherwise), where);
   return true;
 }
 
 bool Parser::whileStatement() {
   Token where = take(), conditionAt = peek();
-  Value v = expr();
-  Expr condition = v.ok() ? coerce(v, kBool, conditionAt, "the condition") : Expr();
-  Frame frame;
-  if (!condition || !withFrame(frame, [&] { return tirSuite(); })) return false;
-  add(make<WhileNode>(condition, foldFrame(frame)), where);
+  Expr condition = coerce(expr(), kBool, conditionAt, "the condition");
+  Stmt body;
+  if (!condition || !inFrame(body, [&] { return tirSuite(); })) return false;
+  add(make<WhileNode>(condition, body), where);
   return true;
 }
 
-bool Parser::withStatement() {
-  Token where = take();
-  if (peek().kind == TokenKind::kName && peek(1).is(".") && peek(3).is("(")) {
-    auto root = aliases_.find(std::string(peek().text));
-    bool tir = root != aliases_.end() && root->second == "T";
-    if (tir && (peek(2).is("sblock") || peek(2).is("block"))) return blockStatement(where);
-    if (tir && peek(2).is("init")) return initStatement();
-  }
-  return scopedStatement();
-}
-
-bool Parser::initStatement() {
-  Token where = peek();
-  for (int i = 0; i < 4; ++i) take();
-  if (!expect(")")) return false;
-  if (!frame_->block) return report(where, "T.init() belongs directly into a block");
-  if (frame_->block->init) return report(where, "the block has T.init() twice");
-  Frame frame;
-  if (!withFrame(frame, [&] { return tirSuite(); })) return false;
-  frame_->block->init = foldFrame(frame);
-  return true;
-}
-
-/// with T.LetStmt(value) as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the rest of the scope is the
-/// suite, or another item after a comma.
-bool Parser::scopedStatement() {
-  Token where = peek();
-  std::optional<Token> name; // after `as`, which ends this item
-  int depth = 0;
-  for (size_t k = 0; depth >= 0 && !name; ++k) {
-    const Token& t = peek(k);
-    if (t.is("(") || t.is("[") || t.is("{")) ++depth;
-    if (t.is(")") || t.is("]") || t.is("}")) --depth;
-    if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd || (depth == 0 && t.is(","))) break;
-    if (depth == 0 && t.is("as") && peek(k + 1).kind == TokenKind::kName) name = peek(k + 1);
-  }
-  targets_.clear();
-  if (name) targets_.emplace_back(name->text);
-  nextTarget_ = 0;
-  Frame frame;
-  bool ok = withFrame(frame, [&] {
-    Value v = expr();
-    targets_.clear();
-    if (!v.ok()) return false;
-    if (v.tag == Value::kLet) {
-      if (!name) return report(where, "name the variable: with T.LetStmt(value) as x:");
-      std::optional<Value> type;
-      if (!v.items.empty()) type = v.items[0];
-      if (!letBinding(*name, Value::of(v.node, v.depth), type)) return false;
-    } else if (name)
-      bind(std::string(name->text), v);
-    if (name) take(), take();
-    if (frame.stmts.size() != 1)
-      return report(where, "this has no meaning in a 'with'",
-                    "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer, T.launch_thread and T.attr "
-                    "open a scope");
-    return accept(",") ? scopedStatement() : tirSuite();
-  });
-  if (!ok) return false;
-  frame_->stmts.push_back(foldFrame(frame));
-  return true;
-}
-
-bool Parser::blockStatement(const Token& where) {
-  BlockState block;
-  block.oldSpelling = peek(2).is("block");
-  for (int i = 0; i < 3; ++i) take();
-  Args args;
-  args.name = block.oldSpelling ? "T.block" : "T.sblock", args.at = where;
-  if (!arguments(args).ok() || !bindArguments(args, "name? no_realize?")) return false;
+/// T.sblock("name"): an empty name stands for a new one, because a block is its name.
+Value Parser::tSblock(Args& args) {
   auto name = stringArg(args, "name", "");
   auto noRealize = intArg(args, "no_realize", 0);
-  if (!name || !noRealize) return false;
-  if (name->empty()) { // a block is its name
+  if (!name || !noRealize) return Value();
+  if (name->empty()) {
     *name = "block";
     for (int i = 1; blockNames_.contains(*name); ++i) *name = "block_" + std::to_string(i);
   }
-  blockNames_[*name] = true;
-  block.name = *name, block.noRealize = *noRealize != 0;
+  blockNames_.insert(*name);
   sawBlock_ = true;
-  Frame frame;
-  frame.block = &block;
-  if (!withFrame(frame, [&] { return tirSuite(); })) return false;
-  frame_->stmts.push_back(finishBlock(block, foldFrame(frame), where));
+  BlockState* block = frame_ ? frame_->opened : nullptr;
+  if (!block) return failed(args.at, args.name + " belongs behind 'with'");
+  block->name = *name, block->noRealize = *noRealize != 0, block->oldSpelling = args.code == 1;
+  return {.tag = Value::kBlock};
+}
+
+Value Parser::tInit(Args& args) {
+  BlockState* block = frame_ ? frame_->around : nullptr;
+  if (!block) return failed(args.at, "T.init() belongs directly into a block");
+  if (block->init) return failed(args.at, "the block has T.init() twice");
+  return {.tag = Value::kInit};
+}
+
+/// with T.sblock("name"):, with T.init():, or statements that the rest of the scope belongs to: with T.LetStmt(value)
+/// as x:, with T.alloc_buffer(…) as A:, with T.attr(…): – the suite follows, or another item after a comma.
+bool Parser::scopedStatement() {
+  Token where = peek(), with = previous();
+  std::optional<Token> name; // after `as`, which ends this item
+  size_t begin = pos_;
+  if (skipTo("as", ",") && peek(1).kind == TokenKind::kName) name = peek(1);
+  pos_ = begin;
+  targets_.clear();
+  if (name) targets_ = {*name};
+  BlockState block, *around = frame_->block;
+  Frame frame{.around = around, .opened = &block};
+  Value head;
+  Stmt body;
+  auto read = [&]() -> bool {
+    head = expr();
+    targets_.clear();
+    frame.around = frame.opened = nullptr;
+    if (!head.ok()) return false;
+    if (head.tag == Value::kBlock) frame.block = &block;
+    if (head.tag == Value::kBlock || head.tag == Value::kInit) return tirSuite();
+    if (head.tag == Value::kLet) {
+      if (!name) return failed(where, "name the variable: with T.LetStmt(value) as x:");
+      std::optional<Value> type;
+      if (!head.items.empty()) type = head.items[0];
+      if (!letBinding(*name, Value::of(head.node, head.depth), type)) return false;
+    } else if (name)
+      bind(std::string(name->text), head);
+    if (name) take(), take();
+    if (frame.stmts.size() != 1)
+      return failed(where, "this has no meaning in a 'with'",
+                    "T.sblock, T.init, T.LetStmt, T.alloc_buffer, T.decl_buffer, T.launch_thread and T.attr "
+                    "open a scope");
+    return accept(",") ? scopedStatement() : tirSuite();
+  };
+  if (!inFrame(frame, body, read)) return false;
+  if (head.tag == Value::kInit)
+    around->init = body;
+  else
+    frame_->stmts.push_back(head.tag == Value::kBlock ? finishBlock(block, body, with) : body);
   return true;
 }
 
@@ -472,29 +445,26 @@ Block Parser::withAccess(const BlockState& b, Block block, bool isRoot) {
   if (isRoot || !(b.readsAt || b.writesAt)) return block;
   if (Status s = accessHook.check(block, inWrites); !s) {
     const std::optional<Token>& at = inWrites ? b.writesAt : b.readsAt;
-    if (at) report(*at, s.error().message, s.error().notes.empty() ? "" : s.error().notes[0]);
+    if (at) failed(*at, s.error().message, s.error().notes.empty() ? "" : s.error().notes[0]);
   }
   return block;
 }
 
 Stmt Parser::finishBlock(BlockState& b, Stmt body, const Token& where) {
   auto block = make<BlockNode>(b.name);
-  for (const IterVar& i : b.iters) block->iters.push_back(i);
-  block->allocs = b.allocs, block->matches = b.matches;
+  block->iters = b.iters, block->allocs = b.allocs, block->matches = b.matches;
   block->reads = b.reads, block->writes = b.writes;
   block->annotations = b.annotations, block->init = b.init, block->body = std::move(body);
   block->origin = originAt(where);
   Block complete = withAccess(b, Block(block), frame_ && frame_->function && b.iters.empty());
   if (b.noRealize) return complete;
-  Array<Expr> values;
-  for (const Expr& v : b.values) values.push_back(v);
-  return placed(make<BlockRealizeNode>(values, b.predicate ? b.predicate : boolImm(true), complete), where);
+  return placed(make<BlockRealizeNode>(b.values, b.predicate ? b.predicate : boolImm(true), complete), where);
 }
 
 // ---- functions
 
 bool Parser::primParam(const Token& name) {
-  targets_ = {std::string(name.text)}, nextTarget_ = 0;
+  targets_ = {name};
   Token where = peek();
   inSignature_ = true;
   Value a = expr();
@@ -531,12 +501,7 @@ bool Parser::primParams() {
     Token name = peek();
     if (!expectKind(TokenKind::kName, "a parameter") || !expect(":")) return false;
     list.push_back({name, pos_});
-    int depth = 0;
-    while (!atKind(TokenKind::kEnd) && (depth || (!at(",") && !at(")")))) {
-      depth += at("(") || at("[") || at("{");
-      depth -= at(")") || at("]") || at("}");
-      take();
-    }
+    skipTo(",");
     if (!accept(",")) break;
   }
   size_t end = pos_;
@@ -548,7 +513,7 @@ bool Parser::primParams() {
       if (peek(2).is("Buffer") != bufferTurn) continue;
       params_ = {}, buffers_ = {};
       if (!primParam(list[i].name)) return false;
-      if (!at(",") && !at(")")) return report(peek(), "expected ',' or ')' after a parameter");
+      if (!at(",") && !at(")")) return failed(peek(), "expected ',' or ')' after a parameter");
       params.set(i, params_[0]), buffers.set(i, buffers_[0]);
     }
   params_ = params, buffers_ = buffers;
@@ -556,20 +521,21 @@ bool Parser::primParams() {
   return expect(")");
 }
 
-GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
+GraphExpr Parser::primFunc(const Decorators& marks) {
   Token where = previous();
-  inTir_ = true, params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false,
-  rootAllocs_ = {}, wrappers_ = 0;
+  params_ = {}, buffers_ = {}, attrs_ = nullptr, result_ = DType::Void(), sawBlock_ = false, rootAllocs_ = {},
+  wrappers_ = 0;
   loopRanges_.clear(), threads_.clear(), axes_.clear(), undeclared_.clear(), targets_.clear(),
       blockNames_.clear();
-  Frame frame;
-  frame.function = true;
-  bool ok = withFrame(frame, [&] {
+  Frame frame{.function = true};
+  Stmt body;
+  bool ok = inFrame(frame, body, [&] {
     if (!primParams()) return false;
     if (accept("->") && !accept("None") && !expr().ok()) return false;
     oldAllocs_ = false;
     int depth = 0;
-    for (size_t i = pos_; i + 2 < tokens_.size() && !sTir; ++i) { // old spelling anywhere in the function
+    for (size_t i = pos_; i + 2 < tokens_.size() && !marks.sTir;
+         ++i) { // old spelling anywhere in the function
       depth += (tokens_[i].kind == TokenKind::kIndent) - (tokens_[i].kind == TokenKind::kDedent);
       if (tokens_[i].kind == TokenKind::kDedent && depth <= 0) break;
       oldAllocs_ |= tokens_[i].is(".") && tokens_[i + 1].is("block") && tokens_[i + 2].is("(");
@@ -577,19 +543,17 @@ GraphExpr Parser::primFunc(const std::string& name, bool isPrivate, bool sTir) {
     return tirSuite();
   });
   if (!ok) return nullptr;
-  Stmt body = foldFrame(frame);
   auto* realize = body.as<BlockRealizeNode>();
   bool explicitRoot =
       realize && realize->block->iters.empty() && realize->block->name == "root" && rootAllocs_.empty();
-  if ((sawBlock_ || sTir || !rootAllocs_.empty()) && !explicitRoot) {
+  if ((sawBlock_ || marks.sTir || !rootAllocs_.empty()) && !explicitRoot) {
     auto root = make<BlockNode>("root");
     root->allocs = rootAllocs_, root->body = body;
     body = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
   }
-  if (isPrivate) attrs_ = withAttr(attrs_, "private", boolImm(true));
+  if (marks.isPrivate) attrs_ = withAttr(attrs_, "private", boolImm(true));
   auto f = make<PrimFuncNode>(params_, buffers_, body, attrs_);
   f->result = result_;
-  (void)name;
   return placed(f, where);
 }
 

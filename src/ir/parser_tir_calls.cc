@@ -60,24 +60,10 @@ Value Parser::intrinsic(Intrin op, Args& args) {
       info.rule == DTypeRule::kSame || info.rule == DTypeRule::kBoolLanes || info.rule == DTypeRule::kLane;
   if (typed && (values.empty() || !values[0].is<ExprNode>() || values[0].is<StringImmNode>()))
     return failed(args.at, args.name + " takes a scalar expression");
-  std::vector<std::pair<std::string, NodeRef>> attrs;
-  bool any = false;
-  Dict whole;
-  for (size_t k = 0; k < args.kw.size(); ++k) {
-    if (args.takenKeywords[k]) continue;
-    args.takenKeywords[k] = any = true;
-    NodeRef node = args.kw[k].first == "attrs" ? NodeRef(attrDict(args.kw[k].second, args.kwAt[k]))
-                                               : attrNode(args.kw[k].second, args.kwAt[k]);
-    if (!node) return Value();
-    if (args.kw[k].first == "attrs")
-      whole = cast<DictNode>(node);
-    else
-      attrs.emplace_back(args.kw[k].first, node);
-  }
-  if (tooDeep(depth, args.at)) return Value();
+  Dict attrs;
+  if (!opAttributes(args, attrs) || tooDeep(depth, args.at)) return Value();
   DType result = dtype ? *dtype : impliedDType(op, values);
-  Dict keywords = whole ? whole : any ? dict(std::move(attrs)) : Dict();
-  return Value::of(placed(make<CallNode>(result, op, values, keywords), args.at), depth);
+  return Value::of(placed(make<CallNode>(result, op, values, attrs), args.at), depth);
 }
 
 /// T.int64(): a new symbol; T.int64(3), T.float32("nan"): a constant; T.int64(x): a conversion.
@@ -204,14 +190,11 @@ Value Parser::tShuffle(Args& args) {
 }
 
 Value Parser::tRange(Args& args) {
-  Range r = rangeOf(*args.find("start"), *args.find("stop"), args.at);
-  return Value::of(r);
+  return Value::of(rangeOf(*args.find("start"), *args.find("stop"), args.at));
 }
 
 Value Parser::tRegion(Args& args) {
-  BufferRegion r;
-  if (!toRegion(*args.find("region"), r, args.at)) return Value();
-  return Value::of(r);
+  return Value::of(toRegion(*args.find("region"), args.at));
 }
 
 /// T.handle(), T.handle("float32", "shared"): a pointer, as a type or a new symbol.

@@ -16,13 +16,12 @@ Buffer Parser::bufferArgs(Args& args, DType otherwise) {
   Array<Expr> shape, strides, separators;
   const Value* shapeArg = args.find("shape");
   const Token& where = args.where("shape");
-  if (!shapeArg) return failed(args.at, args.name + " needs the argument 'shape'"), nullptr;
+  if (!shapeArg) return failed(args.at, args.name + " needs the argument 'shape'");
   if (!exprList(*shapeArg, shape, where)) return nullptr;
   std::string name = targetName("buffer");
   auto dtype = dtypeArg(args, "dtype", otherwise);
   if (const Value* s = args.given("strides"))
-    for (const Value& item :
-         s->isSequence() ? s->items : std::vector<Value>{*s}) { // a string names a new symbol
+    for (const Value& item : s->parts()) { // a string names a new symbol
       Expr e = item.tag == Value::kString ? Expr(var(item.text, shape.empty() ? kInt32 : shape[0]->dtype))
                                           : toExpr(item, where);
       if (!e) return nullptr;
@@ -41,26 +40,23 @@ Buffer Parser::bufferArgs(Args& args, DType otherwise) {
   if (axes && !exprList(*axes, separators, where)) return nullptr;
   if (!dtype || !scope || !align || !factor) return nullptr;
   if (*align < 0 || *align > 1 << 20 || *factor < 0)
-    return failed(args.at, "align and offset_factor are not negative"), nullptr;
-  if (dtype->isVoid() || dtype->isString())
-    return failed(args.at, "a buffer cannot hold " + dtype->str()), nullptr;
+    return failed(args.at, "align and offset_factor are not negative");
+  if (dtype->isVoid() || dtype->isString()) return failed(args.at, "a buffer cannot hold " + dtype->str());
   for (const auto* list : {&shape, &strides})
     for (const Expr& e : *list) {
       if (!e->dtype.isInt() || e->dtype.isVector())
-        return failed(where, "dimensions and strides are signed integers, not " + e->dtype.str()), nullptr;
-      if (auto c = asConst(e); c && *c < 0 && list == &shape)
-        return failed(where, "a dimension is negative"), nullptr;
+        return failed(where, "dimensions and strides are signed integers, not " + e->dtype.str());
+      if (auto c = asConst(e); c && *c < 0 && list == &shape) return failed(where, "a dimension is negative");
     }
   if (!strides.empty() && strides.size() != shape.size())
-    return failed(args.at, "a buffer has one stride for each dimension"), nullptr;
+    return failed(args.at, "a buffer has one stride for each dimension");
   if (offset && (!offset->dtype.isInt() || offset->dtype.isVector()))
-    return failed(args.at, "elem_offset is a signed integer"), nullptr;
+    return failed(args.at, "elem_offset is a signed integer");
   if (!offset && *factor > 0) offset = var(name + "_elem_offset", shape.empty() ? kInt32 : shape[0]->dtype);
   Var data;
   if (const Value* given = args.given("data")) {
-    data = given->as<VarNode>() ? cast<VarNode>(given->node) : Var();
-    if (!data || !data->dtype.isHandle())
-      return failed(args.at, "data= takes a pointer such as A.data"), nullptr;
+    data = given->to<VarNode>();
+    if (!data || !data->dtype.isHandle()) return failed(args.at, "data= takes a pointer such as A.data");
   }
   if (!data) data = buffer(name, *dtype, {}, *scope)->data;
   auto b = make<BufferNode>(data, *dtype, shape, std::move(name));
@@ -95,10 +91,7 @@ Value Parser::tAllocBuffer(Args& args) {
   if (ofBlock) return tBlockAlloc(args);
   if (!frame_) return failed(args.at, args.name + " is a statement");
   Dict annotations;
-  if (const Value* a = args.given("annotations")) {
-    annotations = attrDict(*a, args.at);
-    if (!annotations) return Value();
-  }
+  if (!dictArg(args, "annotations", annotations)) return Value();
   Buffer b = bufferArgs(args, kFloat32);
   if (!b || !countWrapper(args.at)) return Value();
   add(make<AllocNode>(b, Stmt(), annotations), args.at);
@@ -121,10 +114,10 @@ Value Parser::tAllocate(Args& args) {
   Array<Expr> shape;
   auto dtype = dtypeArg(args, "dtype", kFloat32);
   auto scope = scopeArg(args, "scope", "global");
-  if (!dtype || !scope || !exprList(*args.find("extents"), shape, args.at)) return Value();
   Dict annotations;
-  if (const Value* a = args.find("annotations"); a && a->tag == Value::kDict)
-    annotations = attrDict(*a, args.at);
+  if (!dtype || !scope || !exprList(*args.find("extents"), shape, args.at) ||
+      !dictArg(args, "annotations", annotations))
+    return Value();
   for (const Expr& e : shape)
     if (!e->dtype.isInt() || e->dtype.isVector()) return failed(args.at, "dimensions are signed integers");
   Buffer b = buffer(targetName("buffer"), *dtype, shape, *scope);
@@ -151,10 +144,9 @@ Value Parser::tMatchBuffer(Args& args) {
     return Value::declared(b);
   }
   BlockState* block = blockHere(args);
-  BufferRegion region;
-  if (!block || !toRegion(source, region, args.where("param"))) return Value();
-  Value shape; // that of the region, unless given
-  shape.tag = Value::kTuple;
+  BufferRegion region = block ? toRegion(source, args.where("param")) : BufferRegion();
+  if (!region) return Value();
+  Value shape{.tag = Value::kTuple}; // that of the region, unless given
   for (const Range& r : region->region) shape.items.push_back(Value::of(r->extent));
   for (Args::Bound& a : args.bound)
     if (a.name == "shape" && !a.value) a.value = &shape;
@@ -206,12 +198,12 @@ bool Parser::mayAssign(const Token& target, const Value& value) {
     return true;
   std::string name = "'" + v->name + "'";
   if (loopRanges_.contains(Var(v)) || axes_.contains(Var(v)))
-    return report(target,
+    return failed(target,
                   name + (axes_.contains(Var(v)) ? " is an axis of a block" : " is a loop variable") +
                       " and cannot be assigned",
                   "give the new value a name of its own");
   if (scopes_.back().contains(v->name)) return true;
-  return report(target, name + " belongs to a scope around this one and cannot change here",
+  return failed(target, name + " belongs to a scope around this one and cannot change here",
                 "keep a running value in a buffer of one element: s = T.alloc_buffer((1,), \"float32\")");
 }
 
@@ -272,38 +264,27 @@ Value Parser::regions(Args& args) {
   seen = args.at;
   Array<BufferRegion>& out = reads ? b->reads : b->writes;
   for (size_t i = 0; i < args.pos.size(); ++i)
-    for (const Value& item : args.pos[i].isSequence() ? args.pos[i].items : std::vector<Value>{args.pos[i]}) {
-      BufferRegion r;
-      if (!toRegion(item, r, args.posAt[i])) return Value();
-      out.push_back(r);
-    }
+    if (!collect(args.pos[i].parts(), out, [&](const Value& v) { return toRegion(v, args.posAt[i]); }))
+      return Value();
   return Value::done();
 }
 Value Parser::tBlockAttr(Args& args) {
   BlockState* b = blockHere(args);
   if (!b) return Value();
-  Dict d = attrDict(*args.find("attrs"), args.at);
-  if (!d) return Value();
-  Dict merged = b->annotations ? b->annotations : d;
-  for (size_t i = 0; b->annotations && i < d->keys.size(); ++i)
-    merged = withAttr(merged, d->keys[i], d->values[i]);
-  b->annotations = merged;
-  return Value::done();
+  return mergeAttrs(b->annotations, args);
 }
 
 /// Later attributes replace earlier ones of the same name.
-Value Parser::mergeFuncAttr(Args& args) {
+Value Parser::mergeAttrs(Dict& attrs, Args& args) {
   Dict d = attrDict(*args.find("attrs"), args.at);
   if (!d) return Value();
-  Dict merged = attrs_ ? attrs_ : d;
-  for (size_t i = 0; attrs_ && i < d->keys.size(); ++i) merged = withAttr(merged, d->keys[i], d->values[i]);
-  attrs_ = merged;
+  attrs = merged(attrs, d);
   return Value::done();
 }
 
 Value Parser::tFuncAttr(Args& args) {
   if (!frame_ || !frame_->function) return failed(args.at, args.name + " belongs directly into the function");
-  return mergeFuncAttr(args);
+  return mergeAttrs(attrs_, args);
 }
 
 Value Parser::tFuncResult(Args& args) {
@@ -323,8 +304,8 @@ Value Parser::axis(Args& args) {
   if (value)
     if (auto* e = value->as<ExprNode>(); e && e->dtype.isInteger()) wanted = e->dtype;
   Range r;
-  if (domain.as<RangeNode>())
-    r = cast<RangeNode>(domain.node);
+  if (domain.is<RangeNode>())
+    r = domain.to<RangeNode>();
   else if (domain.isSequence() && domain.items.size() == 2)
     r = rangeOf(domain.items[0], domain.items[1], args.at, wanted);
   else
@@ -350,8 +331,7 @@ Value Parser::tRemap(Args& args) {
   if (!list.isSequence() || list.items.size() != kinds->size())
     return failed(args.at, "T.axis.remap has " + std::to_string(kinds->size()) + " kinds for " +
                                std::to_string(list.isSequence() ? list.items.size() : 1) + " values");
-  Value out;
-  out.tag = Value::kTuple;
+  Value out{.tag = Value::kTuple};
   for (size_t i = 0; i < kinds->size(); ++i) {
     char k = (*kinds)[i];
     if (k != 'S' && k != 'R')

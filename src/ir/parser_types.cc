@@ -5,7 +5,7 @@ namespace bevel::detail {
 
 Type Parser::toType(const Value& v, const Token& where) {
   if (!v.ok()) return nullptr;
-  if (v.tag == Value::kNode && v.node.is<TypeNode>()) return cast<TypeNode>(v.node);
+  if (v.is<TypeNode>()) return v.to<TypeNode>();
   if (v.tag == Value::kPath) {
     if (v.text == "R.Object") return make<const ObjectTypeNode>();
     if (v.text == "R.Tensor") return make<const TensorTypeNode>(DType::Void(), -1);
@@ -25,29 +25,18 @@ Type Parser::toType(const Value& v, const Token& where) {
     if (!typeList(v, fields, where)) return nullptr;
     return make<const TupleTypeNode>(fields);
   }
-  failed(where, "expected a type such as R.Tensor((2, 3), \"float32\"), found " + describe(v));
-  return nullptr;
+  return failed(where, "expected a type such as R.Tensor((2, 3), \"float32\"), found " + describe(v));
 }
 
 bool Parser::typeList(const Value& v, Array<Type>& out, const Token& where) {
-  if (!v.isSequence()) {
-    Type t = toType(v, where);
-    out.push_back(t);
-    return bool(t);
-  }
-  for (const Value& item : v.items) {
-    Type t = toType(item, where);
-    if (!t) return false;
-    out.push_back(t);
-  }
-  return true;
+  return collect(v.parts(), out, [&](const Value& item) { return toType(item, where); });
 }
 
 /// A dimension written as a string: "n", "n + 1". Unknown names of parameters are new symbolic dimensions.
 Expr Parser::parseDimension(const std::string& text, const Token& where) {
   Value v = evaluate(text, where, [&] { return expr(); });
   if (!v.ok()) return nullptr;
-  if (v.tag == Value::kString) return failed(where, "malformed dimension"), nullptr;
+  if (v.tag == Value::kString) return failed(where, "malformed dimension");
   return dimension(v, where);
 }
 
@@ -56,13 +45,11 @@ Value Parser::evaluate(std::string_view text, const Token& at, FunctionRef<Value
   auto tokens = tokenize(text);
   if (!tokens) return failed(where, tokens.error().message);
   for (Token& t : *tokens) t.line = where.line, t.column = where.column, t.endColumn = where.endColumn;
-  std::vector<Token> saved = std::exchange(tokens_, std::move(*tokens));
-  size_t savedPos = std::exchange(pos_, 0);
+  Saved outer(tokens_, std::move(*tokens));
+  Saved place(pos_, 0);
   Value v = f();
   if (v.ok() && !atKind(TokenKind::kNewline) && !atKind(TokenKind::kEnd))
-    v = failed(where, "malformed dimension");
-  tokens_ = std::move(saved);
-  pos_ = std::min(savedPos, tokens_.size() - 1);
+    return failed(where, "malformed dimension");
   return v;
 }
 
@@ -71,21 +58,16 @@ Expr Parser::dimension(const Value& v, const Token& where, bool signs) {
   Expr e = toExpr(v, where, kInt64);
   if (!e) return nullptr;
   if (!e->dtype.isInteger() || e->dtype.isVector())
-    return failed(where, "a dimension is an integer, not " + e->dtype.str()), nullptr;
-  if (auto c = asConst(e); c && *c < 0 && !signs) return failed(where, "a dimension is negative"), nullptr;
+    return failed(where, "a dimension is an integer, not " + e->dtype.str());
+  if (auto c = asConst(e); c && *c < 0 && !signs) return failed(where, "a dimension is negative");
   return e;
 }
 
 bool Parser::dimensions(const Value& v, Array<Expr>& out, const Token& where, bool signs) {
   if (auto* s = v.as<ShapeExprNode>()) return out = s->values, true;
   if (!v.isSequence())
-    return report(where, "expected the dimensions, found " + describe(v), "write them as a tuple: (n, 128)");
-  for (const Value& item : v.items) {
-    Expr e = dimension(item, where, signs);
-    if (!e) return false;
-    out.push_back(e);
-  }
-  return true;
+    return failed(where, "expected the dimensions, found " + describe(v), "write them as a tuple: (n, 128)");
+  return collect(v.items, out, [&](const Value& item) { return dimension(item, where, signs); });
 }
 
 Value Parser::rTensor(Args& args) {
@@ -101,9 +83,8 @@ Value Parser::rTensor(Args& args) {
   if (!dtype || !ndim) return Value();
   Placement placement;
   if (place) {
-    if (!place->as<PlacementNode>())
-      return failed(args.at, "placement= takes R.placement(device=…, scope=…, sharding=…)");
-    placement = cast<PlacementNode>(place->node);
+    placement = place->to<PlacementNode>();
+    if (!placement) return failed(args.at, "placement= takes R.placement(device=…, scope=…, sharding=…)");
   } else if (device && device->tag == Value::kString)
     placement = make<const PlacementNode>(device->text, "", "");
   if (known) {
@@ -123,10 +104,10 @@ Value Parser::rPlacement(Args& args) {
 }
 
 Value Parser::rShape(Args& args) {
-  const Value* values = args.find("values");
+  const Value* values = args.given("values");
   auto ndim = intArg(args, "ndim", -1);
   if (!ndim) return Value();
-  if (!values || values->tag == Value::kNone)
+  if (!values)
     return *ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(*ndim));
   Array<Expr> shape;
   if (!dimensions(*values, shape, args.where("values"))) return Value();
@@ -136,24 +117,19 @@ Value Parser::rShape(Args& args) {
 /// R.Tuple is the type; of values it is the tuple.
 Value Parser::rTuple(Args& args) {
   for (const Value& v : args.pos)
-    if (v.tag == Value::kNode && v.node.is<GraphExprNode>()) return rTupleExpr(args);
+    if (v.is<GraphExprNode>()) return rTupleExpr(args);
   Array<Type> fields;
   bool oneList = args.pos.size() == 1 && args.pos[0].isSequence();
-  for (size_t i = 0; i < args.pos.size(); ++i) {
-    if (oneList && !typeList(args.pos[0], fields, args.posAt[i])) return Value();
-    if (oneList) continue;
-    Type t = toType(args.pos[i], args.posAt[i]);
-    if (!t) return Value();
-    fields.push_back(t);
-  }
+  if (oneList ? !typeList(args.pos[0], fields, args.posAt[0]) : !rest(args, fields, &Parser::toType))
+    return Value();
   return Value::of(make<const TupleTypeNode>(fields));
 }
 
 Value Parser::rPrim(Args& args) {
   auto dtype = dtypeArg(args, "dtype", DType::Void());
-  const Value* v = args.find("value");
+  const Value* v = args.given("value");
   Expr e;
-  if (v && v->tag != Value::kNone) {
+  if (v) {
     e = v->tag == Value::kString ? parseDimension(v->text, args.at) : toExpr(*v, args.at, kInt64);
     if (!e) return Value();
   }
@@ -165,27 +141,19 @@ Value Parser::rPrim(Args& args) {
 Value Parser::rObject(Args& args) {
   auto name = stringArg(args, "name", "");
   Array<Type> params;
-  for (size_t i = args.rest; i < args.pos.size(); ++i) {
-    Type t = toType(args.pos[i], args.posAt[i]);
-    if (!t) return Value();
-    params.push_back(t);
-  }
-  if (!name) return Value();
+  if (!rest(args, params, &Parser::toType) || !name) return Value();
   return Value::of(make<const ObjectTypeNode>(*name, params));
 }
 
 Value Parser::rCallable(Args& args) {
-  const Value* params = args.find("params");
-  const Value* result = args.find("ret");
+  const Value *params = args.given("params"), *result = args.given("ret");
   auto pure = intArg(args, "purity", 1);
-  if (!pure) return Value();
   Array<Type> types;
   Type ret;
-  bool opaque = !params || params->tag == Value::kNone;
-  if (!opaque && !typeList(*params, types, args.at)) return Value();
-  if (result && result->tag != Value::kNone && !(ret = toType(*result, args.at))) return Value();
+  if (!pure || (params && !typeList(*params, types, args.at))) return Value();
+  if (result && !(ret = toType(*result, args.at))) return Value();
   auto f = make<FuncTypeNode>(types, ret, *pure != 0);
-  f->opaque = opaque;
+  f->opaque = !params;
   return Value::of(f);
 }
 

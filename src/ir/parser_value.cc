@@ -73,20 +73,19 @@ Expr Parser::literal(const Value& v, DType wanted, const Token& where) {
            nullptr;
   }
   if (wanted.isFloat()) {
-    if (big) return failed(where, "this integer does not fit int64"), nullptr;
-    return constantFloat(wanted, v.tag == Value::kFloat ? v.real : double(v.number));
+    if (big) return failed(where, "this integer does not fit int64");
+    return constantFloat(wanted, v.toDouble());
   }
   if (v.tag == Value::kFloat) {
-    failed(where, "a floating-point number where " + wanted.str() + " is expected",
-           "write an integer, or T.Cast(\"" + wanted.str() + "\", …)");
-    return nullptr;
+    return failed(where, "a floating-point number where " + wanted.str() + " is expected",
+                  "write an integer, or T.Cast(\"" + wanted.str() + "\", …)");
   }
   if (wanted.isBool() && (v.number == 0 || v.number == 1) && !big) return constant(wanted, v.number);
-  if (!wanted.isInteger()) return failed(where, "a number where " + wanted.str() + " is expected"), nullptr;
+  if (!wanted.isInteger()) return failed(where, "a number where " + wanted.str() + " is expected");
   bool unsigned64 = wanted.isUInt() && wanted.bits == 64;
   bool fits = unsigned64 ? big || v.number >= 0
                          : !big && v.number >= minValue(wanted) && v.number <= maxValue(wanted);
-  if (!fits) return failed(where, "this integer does not fit " + wanted.str()), nullptr;
+  if (!fits) return failed(where, "this integer does not fit " + wanted.str());
   return constant(wanted, v.number);
 }
 
@@ -96,20 +95,17 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
   if (v.tag == Value::kFailed) return nullptr;
   if (v.tag == Value::kNode) {
     if (v.fresh && v.node.is<VarNode>()) {
-      failed(where, "this call declares a variable and is no value",
-             "write n = T.int64() on a line of its own");
-      return nullptr;
+      return failed(where, "this call declares a variable and is no value",
+                    "write n = T.int64() on a line of its own");
     }
-    if (v.node.is<ExprNode>()) return cast<ExprNode>(v.node);
+    if (v.is<ExprNode>()) return v.to<ExprNode>();
     if (auto* r = v.node.as<BufferRegionNode>()) { // A[i, 0:4] as a value: a vector of lanes
       Array<Expr> indices;
       for (size_t i = 0; i < r->region.size(); ++i) {
         auto extent = asConst(r->region[i]->extent);
         bool last = i + 1 == r->region.size();
-        if (!extent || *extent < 1 || (!last && *extent != 1) || *extent > 1024) {
-          failed(where, "a region of a buffer is not a value here", "index single elements");
-          return nullptr;
-        }
+        if (!extent || *extent < 1 || (!last && *extent != 1) || *extent > 1024)
+          return failed(where, "a region of a buffer is not a value here", "index single elements");
         const Expr& min = r->region[i]->min;
         indices.push_back(
             *extent == 1 ? min : Expr(make<const RampNode>(min, constant(min->dtype, 1), int(*extent))));
@@ -120,10 +116,8 @@ Expr Parser::toExpr(const Value& v, const Token& where, DType wanted) {
   }
   std::string hint;
   if (v.as<BufferNode>()) hint = "index its elements";
-  if (v.tag == Value::kNode && v.node.is<GraphExprNode>())
-    hint = "graph values are combined by calls such as R.add(x, y)";
-  failed(where, "expected a scalar expression, found " + describe(v), hint);
-  return nullptr;
+  if (v.is<GraphExprNode>()) hint = "graph values are combined by calls such as R.add(x, y)";
+  return failed(where, "expected a scalar expression, found " + describe(v), hint);
 }
 
 Expr Parser::exprArg(const Args& args, std::string_view key, DType wanted) {
@@ -140,10 +134,9 @@ Expr Parser::coerce(const Value& v, DType wanted, const Token& where, const char
   bool widens = e->dtype.code == wanted.code && e->dtype.isInteger() && e->dtype.bits < wanted.bits &&
                 e->dtype.lanes == wanted.lanes;
   if (widens) return make<const CastNode>(wanted, e);
-  failed(where,
-         "type mismatch: " + std::string(what) + " is " + e->dtype.str() + ", expected " + wanted.str(),
-         "convert it with T.Cast(\"" + wanted.str() + "\", …)");
-  return nullptr;
+  return failed(
+      where, "type mismatch: " + std::string(what) + " is " + e->dtype.str() + ", expected " + wanted.str(),
+      "convert it with T.Cast(\"" + wanted.str() + "\", …)");
 }
 
 /// Brings two operands to one dtype: a scalar is broadcast to lanes, the narrower integer widens.
@@ -164,7 +157,7 @@ bool Parser::meet(Expr& a, Expr& b, const Token& where) {
     narrow = imm ? constant(wide, imm->value) : Expr(make<const CastNode>(wide, narrow));
     return true;
   }
-  return report(where, "type mismatch: " + ta.str() + " and " + tb.str(),
+  return failed(where, "type mismatch: " + ta.str() + " and " + tb.str(),
                 "convert one side with T.Cast(dtype, …)");
 }
 
@@ -204,16 +197,14 @@ Value Parser::foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const 
                           const Token& where) {
   if (a.text == "u" || b.text == "u") return failed(where, "this integer does not fit int64");
   bool real = a.tag == Value::kFloat || b.tag == Value::kFloat;
-  double x = a.tag == Value::kFloat ? a.real : double(a.number),
-         y = b.tag == Value::kFloat ? b.real : double(b.number);
   bool logical = op == BinaryOp::kAnd || op == BinaryOp::kOr;
   if (logical && (a.tag != Value::kBool || b.tag != Value::kBool))
     return failed(where, "'and' and 'or' combine bool");
   bool divides = op >= BinaryOp::kDiv && op <= BinaryOp::kFloorMod;
-  if (divides && y == 0) return failed(where, "division by zero");
+  if (divides && b.toDouble() == 0) return failed(where, "division by zero");
   if (real && op >= BinaryOp::kAnd) return failed(where, "this operator combines integers");
   if (real || trueDivision) {
-    double r = evaluateFloat(op, x, y);
+    double r = evaluateFloat(op, a.toDouble(), b.toDouble());
     return isComparison(op) ? Value::boolean(r != 0) : Value::floating(r);
   }
   auto r = exactInt(op, a.number, b.number, logical ? kBool : kInt64);
@@ -230,9 +221,7 @@ Value Parser::applyBinary(BinaryOp op, const Value& a, const Value& b, const Tok
     if (op == BinaryOp::kEq || op == BinaryOp::kNe)
       return Value::boolean((a.text == b.text) == (op == BinaryOp::kEq));
   }
-  auto isGraph = [](const Value& v) {
-    return v.tag == Value::kNode && v.node.is<GraphExprNode>() && !v.node.is<PrimValueNode>();
-  };
+  auto isGraph = [](const Value& v) { return v.is<GraphExprNode>() && !v.node.is<PrimValueNode>(); };
   if (seq_ && (isGraph(a) || isGraph(b))) { // x + y on graph values
     static constexpr const char* kNames[] = {"add", "subtract", "multiply", "divide"};
     bool operands = (isGraph(a) || a.isNumber()) && (isGraph(b) || b.isNumber());
@@ -253,9 +242,7 @@ Value Parser::applyBinary(BinaryOp op, const Value& a, const Value& b, const Tok
 Value Parser::power(const Value& a, const Value& b, const Token& where) {
   if (!a.ok() || !b.ok()) return Value();
   bool whole = a.tag == Value::kInt && b.tag == Value::kInt && b.number >= 0;
-  if (a.isNumber() && b.isNumber() && !whole)
-    return Value::floating(std::pow(a.tag == Value::kFloat ? a.real : double(a.number),
-                                    b.tag == Value::kFloat ? b.real : double(b.number)));
+  if (a.isNumber() && b.isNumber() && !whole) return Value::floating(std::pow(a.toDouble(), b.toDouble()));
   Expr x = whole          ? Expr()
            : a.isNumber() ? toExpr(a, where, b.as<ExprNode>() ? b.as<ExprNode>()->dtype : DType::Void())
                           : toExpr(a, where);
@@ -319,9 +306,8 @@ NodeRef Parser::attrNode(const Value& v, const Token& where) {
   case Value::kTuple: {
     Array<NodeRef> items;
     for (const Value& item : v.items) {
-      NodeRef node = attrNode(item, where);
-      if (!node && item.tag != Value::kNone) return nullptr;
-      items.push_back(node);
+      items.push_back(attrNode(item, where));
+      if (!items.back() && item.tag != Value::kNone) return nullptr;
     }
     return list(items);
   }
@@ -338,7 +324,7 @@ NodeRef Parser::attrNode(const Value& v, const Token& where) {
 }
 
 Dict Parser::attrDict(const Value& v, const Token& where) {
-  if (v.tag != Value::kDict) return failed(where, "expected a dictionary, found " + describe(v)), nullptr;
+  if (v.tag != Value::kDict) return failed(where, "expected a dictionary, found " + describe(v));
   std::vector<std::pair<std::string, NodeRef>> entries;
   for (size_t i = 0; i < v.keys.size(); ++i) {
     NodeRef node = attrNode(v.items[i], where);
@@ -348,14 +334,27 @@ Dict Parser::attrDict(const Value& v, const Token& where) {
   return dict(std::move(entries));
 }
 
+/// The entries of both; those of b replace those of a.
+Dict Parser::merged(const Dict& a, const Dict& b) {
+  std::vector<std::pair<std::string, NodeRef>> entries;
+  for (const Dict& d : {a, b})
+    for (size_t i = 0; d && i < d->keys.size(); ++i) entries.emplace_back(d->keys[i], d->values[i]);
+  return dict(std::move(entries));
+}
+
+/// A dictionary that may be left out.
+bool Parser::dictArg(const Args& args, std::string_view key, Dict& out) {
+  const Value* v = args.given(key);
+  return !v || (out = attrDict(*v, args.where(key)));
+}
+
 std::optional<int64_t> Parser::intArg(const Args& args, std::string_view key, int64_t otherwise) {
   const Value* v = args.given(key);
   if (!v) return otherwise;
   if (v->tag == Value::kInt && v->text.empty()) return v->number;
   if (v->tag == Value::kBool) return v->number;
   if (auto* imm = v->as<IntImmNode>()) return imm->value;
-  failed(args.where(key), "expected an integer constant, found " + describe(*v));
-  return std::nullopt;
+  return failed(args.where(key), "expected an integer constant, found " + describe(*v));
 }
 
 std::optional<std::string> Parser::stringArg(const Args& args, std::string_view key, std::string otherwise) {
@@ -363,16 +362,14 @@ std::optional<std::string> Parser::stringArg(const Args& args, std::string_view 
   if (!v) return otherwise;
   if (v->tag == Value::kString) return v->text;
   if (auto* imm = v->as<StringImmNode>(); imm && v->items.empty()) return imm->value;
-  failed(args.where(key), "expected a string, found " + describe(*v));
-  return std::nullopt;
+  return failed(args.where(key), "expected a string, found " + describe(*v));
 }
 
 std::optional<std::string> Parser::scopeArg(const Args& args, std::string_view key, std::string otherwise) {
   auto scope = stringArg(args, key, std::move(otherwise));
   if (!scope || !args.given(key)) return scope;
   if (Status ok = checkScope(*scope); !ok) {
-    failed(args.where(key), ok.error().message, ok.error().hint);
-    return std::nullopt;
+    return failed(args.where(key), ok.error().message, ok.error().hint);
   }
   return scope;
 }
@@ -383,10 +380,10 @@ std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {
                                                                   : "";
   if (auto* imm = v.as<DTypeImmNode>()) return imm->value;
   if (auto dtype = DType::parse(text)) return dtype;
-  failed(where, text.empty() ? "expected a dtype, found " + describe(v) : "unknown dtype '" + text + "'",
-         didYouMean(text, {"float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64",
-                           "uint8", "uint16", "uint32", "uint64", "bool", "handle"}));
-  return std::nullopt;
+  return failed(where,
+                text.empty() ? "expected a dtype, found " + describe(v) : "unknown dtype '" + text + "'",
+                didYouMean(text, {"float16", "float32", "float64", "bfloat16", "int8", "int16", "int32",
+                                  "int64", "uint8", "uint16", "uint32", "uint64", "bool", "handle"}));
 }
 
 std::optional<DType> Parser::dtypeArg(const Args& args, std::string_view key, DType otherwise) {
@@ -396,32 +393,21 @@ std::optional<DType> Parser::dtypeArg(const Args& args, std::string_view key, DT
 }
 
 bool Parser::exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted) {
-  if (!v.isSequence()) {
-    Expr e = toExpr(v, where, wanted);
-    out.push_back(e);
-    return bool(e);
-  }
-  for (const Value& item : v.items) {
-    Expr e = toExpr(item, where, wanted);
-    if (!e) return false;
-    out.push_back(e);
-  }
-  return true;
+  return collect(v.parts(), out, [&](const Value& item) { return toExpr(item, where, wanted); });
 }
 
-bool Parser::toRegion(const Value& v, BufferRegion& out, const Token& where) {
+BufferRegion Parser::toRegion(const Value& v, const Token& where) {
   if (auto* load = v.as<LoadNode>(); load && !load->predicate) {
     Array<Range> ranges;
     for (const Expr& i : load->indices) {
-      if (i->dtype.isVector()) return report(where, "a region's bounds are scalars");
+      if (i->dtype.isVector()) return failed(where, "a region's bounds are scalars");
       ranges.push_back(range(i, constant(i->dtype, 1)));
     }
-    out = make<const BufferRegionNode>(load->buffer, ranges);
-    return true;
+    return make<const BufferRegionNode>(load->buffer, ranges);
   }
-  if (v.as<BufferRegionNode>()) return out = cast<BufferRegionNode>(v.node), true;
-  if (v.as<BufferNode>()) return out = fullRegion(cast<BufferNode>(v.node)), true;
-  return report(where, "expected a region such as A[i, 0:16], found " + describe(v));
+  if (v.is<BufferRegionNode>()) return v.to<BufferRegionNode>();
+  if (v.is<BufferNode>()) return fullRegion(v.to<BufferNode>());
+  return failed(where, "expected a region such as A[i, 0:16], found " + describe(v));
 }
 
 /// [start, stop) as minimum and extent, so that printing the range gives the same text again.
@@ -433,7 +419,7 @@ Range Parser::rangeOf(const Value& start, const Value& stop, const Token& where,
     return nullptr;
   if (!s || !e || !meet(s, e, where)) return nullptr;
   if (!s->dtype.isInteger() || s->dtype.isVector())
-    return failed(where, "the bounds of a range are integers, not " + s->dtype.str()), nullptr;
+    return failed(where, "the bounds of a range are integers, not " + s->dtype.str());
   if (isConst(s, 0)) return range(s, e);
   auto* a = s.as<IntImmNode>();
   auto* b = e.as<IntImmNode>();
@@ -441,7 +427,7 @@ Range Parser::rangeOf(const Value& start, const Value& stop, const Token& where,
   if (a && b) {
     if (__builtin_sub_overflow(b->value, a->value, &extent) || extent < minValue(s->dtype) ||
         extent > maxValue(s->dtype))
-      return failed(where, "the extent of this range does not fit " + s->dtype.str()), nullptr;
+      return failed(where, "the extent of this range does not fit " + s->dtype.str());
     return range(s, make<const IntImmNode>(s->dtype, extent));
   }
   if (auto* sum = e.as<BinaryNode>(); sum && sum->op == BinaryOp::kAdd && same(sum->a, s))

@@ -4,6 +4,9 @@
 #include "ir/graph.h"
 #include "ir/lexer.h"
 
+#include <concepts>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,10 @@ struct Value {
     kMatchCast, // node: the value; items[0]: the type
     kLoops,     // what a `for` runs over: a row of ranges, with kind, annotations and thread
     kLet,       // head of `with T.LetStmt(…)`: node is the value, items[0] its type if given
+    kBlock,     // head of `with T.sblock("name")`: number says whether it is one of the older spelling
+    kInit,      // head of `with T.init()`
+    kBindings,  // head of `with R.dataflow()` (number 1) or R.bindings()
+    kUnread,    // an argument that its form reads later; number: the token where it begins
   };
   Tag tag = kFailed;
   bool fresh = false; // the call declared a name of its own: an assignment only binds it
@@ -34,62 +41,50 @@ struct Value {
   int64_t count = 1;  // of a list, with what its items hold
   int64_t number = 0; // kInt, kBool
   double real = 0;
-  NodeRef node;
-  std::string text;
-  std::vector<Value> items;
-  std::vector<std::string> keys;
+  NodeRef node{};
+  std::string text{};
+  std::vector<Value> items{};
+  std::vector<std::string> keys{};
 
   bool ok() const { return tag != kFailed; }
   bool isNumber() const { return tag == kInt || tag == kFloat || tag == kBool; }
   bool isSequence() const { return tag == kList || tag == kTuple; }
+  std::span<const Value> parts() const { return isSequence() ? std::span(items) : std::span(this, 1); }
+  double toDouble() const { return tag == kFloat ? real : double(number); } // of a number
   template <class T> const T* as() const { return tag == kNode ? node.as<T>() : nullptr; }
+  template <class T> bool is() const { return as<T>(); }
+  template <class T> Ref<const T> to() const { return Ref<const T>(as<T>()); } // null for anything else
 
   static Value of(NodeRef n, int depth = 1) {
-    Value v;
-    if (!n) return v;
-    v.tag = kNode, v.node = std::move(n), v.depth = depth;
-    return v;
+    if (!n) return {};
+    return {.tag = kNode, .depth = depth, .node = std::move(n)};
   }
   static Value declared(NodeRef n) {
     Value v = of(std::move(n));
     v.fresh = true;
     return v;
   }
-  static Value integer(int64_t i) {
-    Value v;
-    v.tag = kInt, v.number = i;
+  static Value integer(int64_t i) { return {.tag = kInt, .number = i}; }
+  static Value boolean(bool b) { return {.tag = kBool, .number = b}; }
+  static Value floating(double d) { return {.tag = kFloat, .real = d}; }
+  static Value string(std::string s) { return {.tag = kString, .text = std::move(s)}; }
+  static Value path(std::string s) { return {.tag = kPath, .text = std::move(s)}; }
+  static Value none() { return {.tag = kNone}; }
+  static Value done() { return {.tag = kNone, .fresh = true}; } // a statement-like call
+  static Value sequence(Tag tag, std::vector<Value> items) { return {.tag = tag, .items = std::move(items)}; }
+  template <class T> static Value listOf(const Array<T>& nodes) {
+    Value v{.tag = kList};
+    for (const T& n : nodes) v.items.push_back(of(n));
     return v;
   }
-  static Value boolean(bool b) {
-    Value v;
-    v.tag = kBool, v.number = b;
-    return v;
-  }
-  static Value floating(double d) {
-    Value v;
-    v.tag = kFloat, v.real = d;
-    return v;
-  }
-  static Value string(std::string s) {
-    Value v;
-    v.tag = kString, v.text = std::move(s);
-    return v;
-  }
-  static Value none() {
-    Value v;
-    v.tag = kNone;
-    return v;
-  }
-  static Value done() {
-    Value v = none();
-    v.fresh = true;
-    return v;
-  } // a statement-like call
-  static Value path(std::string s) {
-    Value v;
-    v.tag = kPath, v.text = std::move(s);
-    return v;
-  }
+};
+
+/// What a failed member of the parser returns, whatever it returns otherwise: a failed value, false, null or nothing.
+struct Failed {
+  operator Value() const { return {}; }
+  template <std::same_as<bool> B> operator B() const { return false; }
+  template <class T> operator Ref<T>() const { return nullptr; }
+  template <class T> operator std::optional<T>() const { return std::nullopt; }
 };
 
 /// Evaluated arguments of one call. Parser::bindArguments gives them the names of the form's arguments.
@@ -102,6 +97,8 @@ struct Args {
   std::vector<Token> kwAt;
   int code = 0;                    // of the form
   size_t rest = 0;                 // the first positional argument without a name
+  size_t end = 0;                  // the token behind the call, where the form reads the arguments itself
+  Value self;                      // whose method is called
   std::vector<bool> takenKeywords; // parallel to kw: those with a name in the form
   struct Bound {
     std::string_view name;
