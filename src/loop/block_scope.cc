@@ -160,12 +160,6 @@ std::vector<int> ScopeInfo::consumers(int block) const {
   return related(*this, block, false);
 }
 
-std::vector<std::string> ScopeInfo::names(const std::vector<int>& which) const {
-  std::vector<std::string> out;
-  for (int i : which) out.push_back(blocks[size_t(i)].name());
-  return out;
-}
-
 std::vector<BufferAccess> ScopeInfo::looseAccesses() const {
   std::vector<BufferAccess> out;
   collectLoose(scope->block->body, out);

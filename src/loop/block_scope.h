@@ -33,7 +33,6 @@ public:
   /// Blocks whose results this one reads / that read its results, in program order, without itself.
   std::vector<int> producers(int block) const;
   std::vector<int> consumers(int block) const;
-  std::vector<std::string> names(const std::vector<int>& blocks) const;
   /// What the scope accesses outside of its blocks: in statements, conditions, ranges of loops, values of
   /// axes.
   std::vector<BufferAccess> looseAccesses() const;

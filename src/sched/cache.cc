@@ -71,17 +71,16 @@ Stmt useBuffer(const Stmt& root, const std::vector<std::string>& blocks, const B
 
 } // namespace
 
-Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer,
-                             const std::string& storageScope) {
+Result<Caching> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope) {
   BEVEL_CHECK(checkScope(storageScope));
-  CachePlan plan;
+  Caching plan;
   plan.scope = site.scopePath();
   BEVEL_TRY(plan.buffer, bufferOf(*site.block(), buffer));
   plan.cache = cacheBuffer(plan.buffer, storageScope);
   return plan;
 }
 
-Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements) {
+Status checkNoEffects(const Caching& plan, const std::vector<Stmt>& statements) {
   for (const Stmt& s : statements)
     for (const BlockRealize& r : blocksUnder(s))
       if (hasOrderedEffect(*r->block))
@@ -90,19 +89,19 @@ Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements
   return {};
 }
 
-Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region) {
-  plan.name = freshBlockName(sch.func()->body, plan.cache->name);
-  Stmt copy = toCache ? copyNest(sch.func(), plan.buffer, plan.cache, region, plan.name)
-                      : copyNest(sch.func(), plan.cache, plan.buffer, region, plan.name);
+Result<Plan> finishCache(const Schedule& sch, const Caching& plan, bool toCache, const Array<Range>& region) {
+  std::string name = freshBlockName(sch.func()->body, plan.cache->name);
+  Stmt copy = toCache ? copyNest(sch.func(), plan.buffer, plan.cache, region, name)
+                      : copyNest(sch.func(), plan.cache, plan.buffer, region, name);
   auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
   auto block = mutableCopy(realize->block);
   Stmt body = useBuffer(block->body, plan.users, plan.buffer, plan.cache);
   block->body = plan.around ? insertUnder(body, plan.around, plan.position, copy)
                             : insertInto(body, plan.position, copy);
   realize->block = Block(block);
-  plan.root = replaceAt(plan.scope, Stmt(realize));
-  if (plan.around) BEVEL_CHECK(checkThreads(plan.root, findLoop(plan.root, plan.around)));
-  return plan;
+  Stmt root = replaceAt(plan.scope, Stmt(realize));
+  if (plan.around) BEVEL_CHECK(checkThreads(root, findLoop(root, plan.around)));
+  return Plan{root, {str(name)}};
 }
 
 Result<std::vector<std::string>> consumerNames(const Schedule& sch, const ScopeInfo& info,

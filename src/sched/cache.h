@@ -6,30 +6,21 @@
 
 namespace bevel {
 
-struct CachePlan {
+struct Caching {
   Path scope; // to the scope's realization
   Buffer buffer, cache;
   std::vector<std::string> users; // blocks that use the cache instead
   Var around;                     // the loop whose body gets the copy; null: the scope's body
   size_t position = 0;            // in that body
-  std::string name;               // of the copying block
-  Stmt root;                      // the program after it
 };
 /// The scope and the buffers.
-Result<CachePlan> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope);
+Result<Caching> beginCache(const BlockSite& site, const BufferArg& buffer, const std::string& storageScope);
 /// Nothing that stands between the copy and the accesses of the cache changes the buffer unseen: no block
 /// under the statements has effects that regions do not tell.
-Status checkNoEffects(const CachePlan& plan, const std::vector<Stmt>& statements);
+Status checkNoEffects(const Caching& plan, const std::vector<Stmt>& statements);
 /// With the copy of a region from one of the plan's buffers to the other. Fails when a thread around it
 /// would no longer be independent.
-Result<CachePlan> finishCache(const Schedule& sch, CachePlan plan, bool toCache, const Array<Range>& region);
-
-namespace steps {
-template <class S> void apply(Schedule& sch, S& step, CachePlan&& plan) {
-  setBody(sch, plan.root);
-  step.result = sch.addBlock(plan.name);
-}
-} // namespace steps
+Result<Plan> finishCache(const Schedule& sch, const Caching& plan, bool toCache, const Array<Range>& region);
 
 /// The names of the given blocks; all must be readers of the buffer in the scope. All readers when none are
 /// given.

@@ -22,7 +22,7 @@ Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allow
   return path;
 }
 
-Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes) {
+Status checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes) {
   Status status;
   walk(loopAt(path)->body, [&](const NodeRef& n) {
     auto* inner = n.as<ForNode>();
@@ -33,8 +33,7 @@ Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)>
                   " already");
     return n.is<StmtNode>();
   });
-  BEVEL_CHECK(std::move(status));
-  return path;
+  return status;
 }
 
 Status checkThreads(const Stmt& root, const Path& changed) {
@@ -53,11 +52,11 @@ Status checkThreads(const Stmt& root, const Path& changed) {
   return {};
 }
 
-void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::string& thread) {
+Plan withKind(const Path& path, ForKind kind, const std::string& thread) {
   auto loop = mutableCopy(loopAt(path));
   loop->forKind = kind;
   loop->thread = thread;
-  setBody(sch, replaceAt(path, Stmt(loop)));
+  return Plan{replaceAt(path, Stmt(loop))};
 }
 
 Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {

@@ -12,12 +12,13 @@ namespace bevel {
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV loop, bool allowReduction = false);
 /// The accesses of the path's target and what stands around it.
 AccessModel modelOf(const Path& path);
-/// The path, unless its loop holds a loop of which `clashes` is true.
-Result<Path> checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes);
+/// The path's loop holds no loop of which `clashes` is true.
+Status checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clashes);
 /// After a step put something under a loop: the loops at and around it that run at once are still independent
 /// in the new program.
 Status checkThreads(const Stmt& root, const Path& loop);
-void setLoopKind(Schedule& sch, const Path& path, ForKind kind, const std::string& thread = "");
+/// The path's loop with another kind.
+Plan withKind(const Path& path, ForKind kind, const std::string& thread = "");
 /// Simplifies axis values and predicates of the blocks under a statement, knowing the ranges of the loops
 /// inside it.
 Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer);

@@ -64,11 +64,11 @@ static Result<size_t> positionOf(const Move& move, int64_t index) {
   return size_t(index);
 }
 
-Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index) {
+Result<Plan> planMove(const Move& move, Stmt nest, int64_t index) {
   BEVEL_TRY(size_t position, positionOf(move, index));
   Stmt root = insertUnder(withoutBlock(move.site.path), move.loop->var, position, nest);
   BEVEL_CHECK(checkThreads(root, move.loopPath));
-  return MovePlan{root};
+  return Plan{root};
 }
 
 } // namespace bevel

@@ -15,17 +15,8 @@ struct Move {
 /// but not under it. The analyzer knows all around both afterwards.
 Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& analyzer);
 
-struct MovePlan {
-  Stmt root; // the program after it
-};
 /// The place among the items of the loop's body that `index` names (-1: the last possible, -2: the first),
 /// between the block's producers and its consumers there. Threads around it must stay independent.
-Result<MovePlan> planMove(const Move& move, Stmt nest, int64_t index);
-
-namespace steps {
-template <class S> void apply(Schedule& sch, S&, MovePlan&& plan) {
-  setBody(sch, plan.root);
-}
-} // namespace steps
+Result<Plan> planMove(const Move& move, Stmt nest, int64_t index);
 
 } // namespace bevel

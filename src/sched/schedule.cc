@@ -179,47 +179,6 @@ Result<int64_t> Schedule::get(const IntArg& value) const {
   return get(ExprRV(cast<VarNode>(value)));
 }
 
-Var Schedule::add(RVKind kind, NodeRef node) {
-  std::string name;
-  if (!names_.empty()) {
-    name = std::move(names_.front());
-    names_.erase(names_.begin());
-  }
-  entries_.push_back({newHandle(kind, std::move(name)), current_, std::move(node)});
-  return entries_.back().handle;
-}
-
-BlockRV Schedule::addBlock(std::string name) {
-  return BlockRV(add(RVKind::kBlock, str(std::move(name))));
-}
-
-Array<BlockRV> Schedule::addBlocks(const std::vector<std::string>& names) {
-  Array<BlockRV> out;
-  for (const std::string& name : names) out.push_back(addBlock(name));
-  return out;
-}
-
-LoopRV Schedule::addLoop(Var var) {
-  return LoopRV(add(RVKind::kLoop, std::move(var)));
-}
-
-ExprRV Schedule::addValue(int64_t value) {
-  return ExprRV(add(RVKind::kExpr, intImm(value)));
-}
-
-void Schedule::renameBlock(const std::string& from, const std::string& to) {
-  NodeRef name = str(to);
-  for (Entry& e : entries_)
-    if (const auto* s = e.node.as<StringImmNode>(); s && !e.gone && e.func == current_ && s->value == from)
-      e.node = name;
-}
-
-void Schedule::retireBlock(const std::string& name) {
-  for (Entry& e : entries_)
-    if (const auto* s = e.node.as<StringImmNode>(); s && e.func == current_ && s->value == name)
-      e.gone = true;
-}
-
 uint64_t Schedule::nextRandom() {
   uint64_t x = random_ += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -259,15 +218,41 @@ Status Schedule::checkResult(const PrimFunc& before) const {
   return {};
 }
 
+/// Handles of a block that was renamed follow it; those of one that was taken out stay without one.
+void Schedule::carryOut(const Plan& plan, StepNode& step, const std::vector<std::string>& names) {
+  if (plan.body) {
+    auto f = mutableCopy(func());
+    f->body = plan.body;
+    functions_[size_t(current_)].func = PrimFunc(f);
+  }
+  for (Entry& e : plan.block.empty() ? std::span<Entry>() : std::span(entries_)) {
+    const auto* name = e.node.as<StringImmNode>();
+    if (!name || e.gone || e.func != current_ || name->value != plan.block) continue;
+    e.gone = plan.renamed.empty();
+    if (!e.gone) e.node = str(plan.renamed);
+  }
+  Array<NodeRef> handles;
+  for (const NodeRef& what : plan.results) {
+    size_t i = handles.size();
+    handles.push_back(newHandle(*step.step->result(), i < names.size() ? names[i] : ""));
+    entries_.push_back({cast<VarNode>(handles.back()), current_, what});
+  }
+  setResults(step, handles);
+}
+
 Status Schedule::execute(const Ref<StepNode>& step, std::vector<std::string> names) {
   int32_t working = current_;
   uint64_t random = random_;
   std::vector<Function> before = functions_;
   Status status;
-  names_ = std::move(names);
   if (functions_.size() > 1) status = focus(*step);
-  if (status) status = infoOf(*step).execute(*this, *step);
-  names_.clear();
+  if (status) {
+    auto plan = infoOf(*step).check(*this, *step);
+    if (plan)
+      carryOut(*plan, *step, names);
+    else
+      status = fail(std::move(plan.error()));
+  }
   if (status) status = checkResult(before[size_t(current_)].func);
   if (!status) {
     functions_ = std::move(before);

@@ -72,16 +72,6 @@ public:
   void seed(uint64_t value) { random_ = value; }
 
   // For steps (sched/steps/).
-  BlockRV addBlock(std::string name);
-  Array<BlockRV> addBlocks(const std::vector<std::string>& names);
-  LoopRV addLoop(Var var);
-  ExprRV addValue(int64_t value);
-  /// Replaces the program of the function worked on.
-  void setFunc(PrimFunc f) { functions_[size_t(current_)].func = std::move(f); }
-  /// The handles of a block that was renamed follow it.
-  void renameBlock(const std::string& from, const std::string& to);
-  /// A block was taken out of the program: its handles stay without one.
-  void retireBlock(const std::string& name);
   /// Next number of the schedule's own generator (SplitMix64).
   uint64_t nextRandom();
   const std::string& funcName() const { return functions_[size_t(current_)].name; }
@@ -99,9 +89,9 @@ private:
     PrimFunc func;
   };
   Result<const Entry*> entry(const RV& handle) const;
-  Var add(RVKind kind, NodeRef node);
   Status focus(const StepNode& step);
   Status checkResult(const PrimFunc& before) const;
+  void carryOut(const Plan& plan, StepNode& step, const std::vector<std::string>& names);
 
   Module module_; // null for a schedule of one function
   std::vector<Function> functions_;
@@ -109,7 +99,6 @@ private:
   std::vector<Entry> entries_;
   Trace trace_;
   uint64_t random_ = 0;
-  std::vector<std::string> names_; // for the handles of the step under way
 };
 
 } // namespace bevel

@@ -45,10 +45,12 @@ Status checkFixedRange(const For& loop) {
   return illegal("the range of " + quoted(loop) + " is read from memory that may be changed inside the loop");
 }
 
-void setBody(Schedule& sch, Stmt body) {
-  auto f = mutableCopy(sch.func());
-  f->body = std::move(body);
-  sch.setFunc(PrimFunc(f));
+Result<size_t> positionOf(const IntArg& decision, size_t candidates) {
+  const auto* position = decision.as<IntImmNode>();
+  if (!position) return fail(ErrorCode::kUsage, "the decision must be a number");
+  if (position->value < 0 || position->value >= int64_t(candidates))
+    return illegal("the decision is not the position of a candidate");
+  return size_t(position->value);
 }
 
 void bindLoop(const For& loop, Analyzer& analyzer) {
@@ -76,6 +78,12 @@ Result<BlockSite> siteOf(const Schedule& sch, BlockRV block) {
   ScopeInfo info(scope, std::move(around));
   int self = info.indexOf(realizeAt(path)->block->name);
   return BlockSite{std::move(path), std::move(info), self};
+}
+
+Plan BlockSite::give(const std::vector<int>& blocks) const {
+  Plan plan;
+  for (int b : blocks) plan.results.push_back(str(info.blocks[size_t(b)].name()));
+  return plan;
 }
 
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {

@@ -37,9 +37,6 @@ Status checkPlainLoop(const For& loop);
 /// the range, computed again or elsewhere, would be another one.
 Status checkFixedRange(const For& loop);
 
-/// Puts a new body into the function worked on.
-void setBody(Schedule& sch, Stmt body);
-
 /// Knows the ranges of all loops on the path (outer scopes included).
 void bindLoops(const Path& path, Analyzer& analyzer);
 void bindLoop(const For& loop, Analyzer& analyzer);
@@ -54,8 +51,13 @@ struct BlockSite {
   const ScopeBlock& inScope() const { return info.blocks[size_t(self)]; }
   const Block& block() const { return inScope().realize->block; }
   Path scopePath() const { return path.upTo(size_t(path.scope())); }
+  /// Gives handles of blocks of the scope.
+  Plan give(const std::vector<int>& blocks) const;
 };
 Result<BlockSite> siteOf(const Schedule& sch, BlockRV block);
+
+/// The candidate that a decision names by its position among so many.
+Result<size_t> positionOf(const IntArg& decision, size_t candidates);
 
 /// The buffer that an argument names. Fails (kUsage) when the block has no such buffer.
 Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg);

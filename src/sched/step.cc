@@ -114,13 +114,24 @@ Ref<StepNode> copyOf(const StepNode& step) {
 Ref<StepNode> freshStep(const StepNode& step, const VarMap& handles) {
   NodeRef mapped = substitute(NodeRef(&step), handles);
   Ref<StepNode> out = copyOf(*mapped.as<StepNode>());
-  if (const StepField* result = out->step->result()) {
-    if (result->field.type == FieldType::kNode)
-      out->at<NodeRef>(result->field) = nullptr;
-    else
-      out->at<Array<NodeRef>>(result->field) = {};
-  }
+  setResults(*out, {});
   return out;
+}
+
+void setResults(StepNode& step, const Array<NodeRef>& handles) {
+  const StepField* result = step.step->result();
+  if (!result) return;
+  if (result->field.type == FieldType::kNode)
+    step.at<NodeRef>(result->field) = handles.empty() ? nullptr : handles[0];
+  else
+    step.at<Array<NodeRef>>(result->field) = handles;
+}
+
+Var newHandle(const StepField& result, std::string name) {
+  bool isInteger = result.handle == std::string_view("integer");
+  auto v = make<VarNode>(std::move(name), isInteger ? kInt64 : DType::Handle());
+  if (!isInteger) v->scope = result.handle;
+  return Var(v);
 }
 
 NodeRef resultOf(const StepNode& step) {

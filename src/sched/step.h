@@ -10,12 +10,20 @@ namespace bevel {
 
 class Schedule;
 
+/// What a step does, once it is proved legal: the schedule carries it out.
+struct Plan {
+  Stmt body = {};              // of the function worked on; null: as it is
+  Array<NodeRef> results = {}; // what the handles stand for: names of blocks, loops' variables, integers
+  std::string block = {}, renamed = {}; // a block and its new name, which is "" when it was taken out
+};
+
 /// What is known of a kind of step. See sched/steps/step_impl.h for how a step file is written.
 struct StepInfo : StepKind {
   std::vector<std::string> aliases; // older spellings
   const char* doc = "";             // what it does, demands and refuses; paragraphs in Markdown
-  /// Checks and applies; fills the result and, for sampling steps, the decision.
-  std::function<Status(Schedule&, StepNode&)> execute;
+  /// What the step does, or why it is illegal. Sampling steps fill their decision, and few steps choose the function
+  /// worked on; whoever asks takes that back when the step fails.
+  std::function<Result<Plan>(Schedule&, StepNode&)> check;
   std::string name() const { return node.name; }
 };
 inline const StepInfo& infoOf(const StepNode& step) {
@@ -44,5 +52,9 @@ Ref<StepNode> freshStep(const StepNode& step, const VarMap& handles = {});
 
 /// The step's result: a handle, a List of handles, or null.
 NodeRef resultOf(const StepNode& step);
+/// Makes these its results; as many as its kind gives.
+void setResults(StepNode& step, const Array<NodeRef>& handles);
+/// A handle like those that a step gives.
+Var newHandle(const StepField& result, std::string name);
 
 } // namespace bevel

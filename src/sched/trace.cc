@@ -116,20 +116,15 @@ Result<Ref<StepNode>> stepOf(const ScriptCall& call) {
 Status defineHandles(StepNode& step, const ScriptCall& call) {
   const StepField* result = step.step->result();
   if (!result) return {};
-  RVKind kind = result->handle == std::string_view("block")  ? RVKind::kBlock
-                : result->handle == std::string_view("loop") ? RVKind::kLoop
-                                                             : RVKind::kExpr;
   bool isList = result->field.type == FieldType::kList;
   if (isList && call.asList)
     return fail(
         Error(ErrorCode::kInvalid, call.name + " gives a list: its length is not known before it runs")
             .help("bind each result: `a, b = sch." + call.name + "(…)`"));
   Array<NodeRef> handles;
-  for (const std::string& name : call.targets) handles.push_back(newHandle(kind, name));
-  if (isList)
-    step.at<Array<NodeRef>>(result->field) = handles;
-  else
-    step.at<NodeRef>(result->field) = handles.empty() ? NodeRef(newHandle(kind, "")) : handles[0];
+  for (const std::string& name : call.targets) handles.push_back(newHandle(*result, name));
+  if (!isList && handles.empty()) handles.push_back(newHandle(*result, ""));
+  setResults(step, handles);
   return {};
 }
 

@@ -6,13 +6,6 @@ RVKind kindOf(const VarNode& handle) {
   return !handle.dtype.isHandle() ? RVKind::kExpr : handle.scope == "loop" ? RVKind::kLoop : RVKind::kBlock;
 }
 
-Var newHandle(RVKind kind, std::string name) {
-  static const char* const kScopes[] = {"block", "loop", ""};
-  auto v = make<VarNode>(std::move(name), kind == RVKind::kExpr ? kInt64 : DType::Handle());
-  v->scope = kScopes[int(kind)];
-  return Var(v);
-}
-
 const char* describeValue(const NodeRef& v) {
   if (!v) return "None";
   switch (v->kind) {

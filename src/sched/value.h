@@ -16,7 +16,6 @@ enum class RVKind : uint8_t { kBlock, kLoop, kExpr };
 /// integers are integers. The same variable is the same handle in the trace and in every copy of the schedule.
 using RV = Var;
 RVKind kindOf(const VarNode& handle);
-Var newHandle(RVKind kind, std::string name);
 
 template <RVKind K> class TypedRV : public Var {
 public:

@@ -17,17 +17,13 @@ struct ShareAll {
   STEP_FIELDS(ShareAll, IN(block), OUT(result))
 };
 
-static Result<NoPlan> check(const Schedule&, const ShareAll&) {
-  return NoPlan{};
-}
-
-static void apply(Schedule& sch, ShareAll& s, NoPlan&&) {
+static Result<Plan> check(const Schedule& sch, const ShareAll& s) {
   Schedule inside = sch; // what it takes are steps of its own, not of the trace
-  auto loops = inside.run(GetLoops{s.block});
-  auto all = inside.run(Fuse{*loops});
-  (void)inside.run(Parallel{*all});
-  sch.setFunc(inside.func());
-  s.result = sch.addLoop(*inside.varOf(*all));
+  BEVEL_TRY(auto loops, inside.run(GetLoops{s.block}));
+  BEVEL_TRY(LoopRV all, inside.run(Fuse{loops}));
+  BEVEL_CHECK(inside.run(Parallel{all}));
+  BEVEL_TRY(Var shared, inside.varOf(all));
+  return Plan{inside.func()->body, {shared}};
 }
 
 STEP_INFO(ShareAll, "share_all", "Shares all loops of a block among threads.", "share_every_loop")

@@ -6,21 +6,16 @@ namespace bevel::steps {
 
 constexpr const char* kDoc = R"(Puts a loop of one iteration around a block or a loop.)";
 
-static Result<Path> check(const Schedule& sch, const AddUnitLoop& s) {
+static Result<Plan> check(const Schedule& sch, const AddUnitLoop& s) {
   BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
   BEVEL_CHECK(scopeOf(path));
-  return path;
-}
-
-static void apply(Schedule& sch, AddUnitLoop& s, Path&& path) {
   DType dtype = kInt64;
   if (auto* loop = path.target.as<ForNode>())
     dtype = loop->var->dtype;
   else if (auto loops = path.loops(); !loops.empty())
     dtype = loops.back()->var->dtype;
   Var u = var("u", dtype);
-  setBody(sch, replaceAt(path, forLoop(u, constant(dtype, 1), path.target)));
-  s.result = sch.addLoop(u);
+  return Plan{replaceAt(path, forLoop(u, constant(dtype, 1), path.target)), {u}};
 }
 
 STEP_INFO(AddUnitLoop, "add_unit_loop", kDoc)

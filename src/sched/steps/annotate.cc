@@ -7,12 +7,7 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Attaches a key with a value to a block or loop: a constant, a sampled integer, or a list or dictionary of constants. An existing value is replaced.)";
 
-struct AnnotatePlan {
-  Path path;
-  NodeRef value;
-};
-
-static Result<AnnotatePlan> check(const Schedule& sch, const Annotate& s) {
+static Result<Plan> check(const Schedule& sch, const Annotate& s) {
   BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
   if (!s.annVal) return fail(ErrorCode::kUsage, "the annotation has no value");
   NodeRef value = s.annVal;
@@ -20,11 +15,7 @@ static Result<AnnotatePlan> check(const Schedule& sch, const Annotate& s) {
     BEVEL_TRY(int64_t v, sch.get(ExprRV(cast<VarNode>(value))));
     value = intImm(v);
   }
-  return AnnotatePlan{std::move(path), std::move(value)};
-}
-
-static void apply(Schedule& sch, Annotate& s, AnnotatePlan&& plan) {
-  setBody(sch, replaceAt(plan.path, withAnnotation(plan.path.target, s.annKey, plan.value)));
+  return Plan{replaceAt(path, withAnnotation(path.target, s.annKey, value))};
 }
 
 STEP_INFO(Annotate, "annotate", kDoc)

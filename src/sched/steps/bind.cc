@@ -10,18 +10,16 @@ constexpr const char* kDoc =
 
 Legal where `parallel` is. A reduction loop is refused: use rfactor first.)";
 
-static Result<Path> check(const Schedule& sch, const Bind& s) {
+static Result<Plan> check(const Schedule& sch, const Bind& s) {
   if (!isThreadAxis(s.threadAxis)) return fail(ErrorCode::kUsage, "there is no thread axis " + s.threadAxis);
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
-  for (const For& outer : path.loops())
-    if (outer->thread == s.threadAxis && !s.threadAxis.starts_with("vthread"))
-      return illegal("loop " + outer->var->name + " around it is bound to " + s.threadAxis + " already");
-  if (s.threadAxis.starts_with("vthread")) return path;
-  return checkNoneInside(path, [&](const ForNode& l) { return l.thread == s.threadAxis; });
-}
-
-static void apply(Schedule& sch, Bind& s, Path&& path) {
-  setLoopKind(sch, path, ForKind::kThreadBinding, s.threadAxis);
+  if (!s.threadAxis.starts_with("vthread")) {
+    for (const For& outer : path.loops())
+      if (outer->thread == s.threadAxis)
+        return illegal("loop " + outer->var->name + " around it is bound to " + s.threadAxis + " already");
+    BEVEL_CHECK(checkNoneInside(path, [&](const ForNode& l) { return l.thread == s.threadAxis; }));
+  }
+  return withKind(path, ForKind::kThreadBinding, s.threadAxis);
 }
 
 STEP_INFO(Bind, "bind", kDoc)

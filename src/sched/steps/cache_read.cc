@@ -19,7 +19,7 @@ no longer be independent.)";
 /// The statement list in which the copy goes, and where: before the first consumer, in the innermost loop
 /// that also holds a writer.
 static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
-                        const std::vector<int>& consumers, CachePlan& plan, Stmt& body) {
+                        const std::vector<int>& consumers, Caching& plan, Stmt& body) {
   const ScopeBlock& first = info.blocks[size_t(consumers.front())];
   size_t depth = 0;
   for (int w : writers)
@@ -44,7 +44,7 @@ static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
 
 /// What the consumers under the body read of the buffer, kept inside of it. In a loop that also writes the buffer, what
 /// they read must lie inside as it is: the rest may be written later.
-static Result<Array<Range>> consumedRegion(const Stmt& body, const CachePlan& plan, Analyzer& analyzer) {
+static Result<Array<Range>> consumedRegion(const Stmt& body, const Caching& plan, Analyzer& analyzer) {
   BufferRegion region;
   std::vector<Stmt> items = itemsOf(body);
   Stmt rest = seq(std::vector<Stmt>(items.begin() + ptrdiff_t(plan.position), items.end()));
@@ -70,7 +70,7 @@ static Result<Array<Range>> consumedRegion(const Stmt& body, const CachePlan& pl
 }
 
 /// Nothing from the copy to the last consumer changes the buffer in a way that no block's regions tell.
-static Status checkUnchanged(const ScopeInfo& info, const CachePlan& plan, const Stmt& body,
+static Status checkUnchanged(const ScopeInfo& info, const Caching& plan, const Stmt& body,
                              const std::string& last) {
   for (const BufferAccess& a : info.looseAccesses())
     if (!a.buffer || (a.write && a.buffer->data == plan.buffer->data))
@@ -82,9 +82,9 @@ static Status checkUnchanged(const ScopeInfo& info, const CachePlan& plan, const
   return checkNoEffects(plan, {items.begin() + ptrdiff_t(plan.position), items.begin() + ptrdiff_t(end)});
 }
 
-static Result<CachePlan> check(const Schedule& sch, const CacheRead& s) {
+static Result<Plan> check(const Schedule& sch, const CacheRead& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
-  BEVEL_TRY(CachePlan plan, beginCache(site, readBuffer(s.readBufferIndex), s.storageScope));
+  BEVEL_TRY(Caching plan, beginCache(site, readBuffer(s.readBufferIndex), s.storageScope));
   const ScopeInfo& info = site.info;
   BEVEL_TRY(plan.users, consumerNames(sch, info, s.consumerBlocks, plan.buffer));
   std::vector<int> consumers, writers = info.writers(plan.buffer->data);

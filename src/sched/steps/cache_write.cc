@@ -71,9 +71,9 @@ static Status checkReadsOnly(const ScopeBlock& reader, const Buffer& buffer, con
   return {};
 }
 
-static Result<CachePlan> check(const Schedule& sch, const CacheWrite& s) {
+static Result<Plan> check(const Schedule& sch, const CacheWrite& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
-  BEVEL_TRY(CachePlan plan, beginCache(site, writeBuffer(s.writeBufferIndex), s.storageScope));
+  BEVEL_TRY(Caching plan, beginCache(site, writeBuffer(s.writeBufferIndex), s.storageScope));
   const ScopeInfo& info = site.info;
   int self = site.self;
   BEVEL_CHECK(checkCompleteOrReduction(info, self));

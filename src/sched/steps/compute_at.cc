@@ -15,7 +15,7 @@ Refused unless the block is a whole block or reduction, its outputs are not para
 under `loop`, and what it reads still has the same values there. `index` is the place among the statements of the loop's body: -1
 the last possible (before the first consumer), -2 the first possible.)";
 
-static Result<MovePlan> check(const Schedule& sch, const ComputeAt& s) {
+static Result<Plan> check(const Schedule& sch, const ComputeAt& s) {
   Analyzer analyzer;
   BEVEL_TRY(Move move, moveOf(sch, s.block, s.loop, analyzer));
   const ScopeInfo& info = move.site.info;

@@ -14,24 +14,18 @@ one-to-one affine map of them (`Y[v // 6, v % 6]`). It is then computed as often
 element several times computes it once: that is the caller's decision. Refused when what it reads may have changed where the consumers
 stand.)";
 
-struct InlinePlan {
-  Path path;
-  Store store;
-  IndexMap axes; // of an element's indices
-};
-
-static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
+static Result<Plan> check(const Schedule& sch, const ComputeInline& s) {
   Analyzer analyzer;
   BEVEL_TRY(Inlinable self, inlinableOf(sch, s.block, analyzer));
   const ScopeInfo& info = self.site.info;
   const Buffer& x = self.store->buffer;
   BEVEL_CHECK(checkIntermediate(sch.func(), x));
   BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), x));
-  InlinePlan plan{self.site.path, self.store, {}};
-  BEVEL_TRY(plan.axes, axesAt(self.store->indices, *self.site.block(), analyzer));
+  const Block& block = self.site.block();
+  BEVEL_TRY(IndexMap axes, axesAt(self.store->indices, *block, analyzer)); // of an element's indices
   BEVEL_CHECK(checkStableInputs(info, self.site.self));
   if (info.blocks.size() == 1)
-    return illegal(quoted(*self.site.block()) + " is the only block of its scope: nothing would be left");
+    return illegal(quoted(*block) + " is the only block of its scope: nothing would be left");
   for (int c : info.consumers(self.site.self)) {
     const ScopeBlock& consumer = info.blocks[size_t(c)];
     BEVEL_CHECK(checkNoEffectsUntil(info, self.site.self, c));
@@ -39,25 +33,19 @@ static Result<InlinePlan> check(const Schedule& sch, const ComputeInline& s) {
       return illegal("block " + consumer.name() + " reads its result before it is written");
     BEVEL_CHECK(checkPlainReads(consumer.realize, x));
   }
-  return plan;
-}
-
-static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
-  const Block block = realizeAt(plan.path)->block;
-  const Buffer x = plan.store->buffer;
-  Stmt root = withoutAlloc(withoutBlock(plan.path), x->data);
+  Stmt root = withoutAlloc(withoutBlock(self.site.path), x->data);
   auto value = [&](const Array<Expr>& indices) {
     VarMap at, map;
     for (size_t d = 0; d < indices.size(); ++d)
-      at[plan.axes.initial[d]] = castTo(plan.axes.initial[d]->dtype, indices[d]);
+      at[axes.initial[d]] = castTo(axes.initial[d]->dtype, indices[d]);
     for (size_t i = 0; i < block->iters.size(); ++i) {
       const Var& v = block->iters[i]->var;
-      map[v] = castTo(v->dtype, substitute(plan.axes.final[i], at));
+      map[v] = castTo(v->dtype, substitute(axes.final[i], at));
     }
-    return substitute(plan.store->value, map);
+    return substitute(self.store->value, map);
   };
-  auto replaced = [&](const Stmt& s) { return replaceReads(s, x, plan.store->value, value); };
-  if (plan.path.scope() == 0) { // no block around has to know
+  auto replaced = [&](const Stmt& s) { return replaceReads(s, x, self.store->value, value); };
+  if (self.site.path.scope() == 0) { // no block around has to know
     auto top = mutableCopy(cast<BlockRealizeNode>(root));
     auto scope = mutableCopy(top->block);
     scope->body = mapLeaves(scope->body, [&](const Stmt& leaf) {
@@ -69,8 +57,7 @@ static void apply(Schedule& sch, ComputeInline&, InlinePlan&& plan) {
   } else {
     root = replaced(root);
   }
-  setBody(sch, root);
-  sch.retireBlock(block->name);
+  return Plan{.body = root, .block = block->name};
 }
 
 STEP_INFO(ComputeInline, "compute_inline", kDoc)

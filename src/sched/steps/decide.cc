@@ -13,23 +13,18 @@ A candidate is an integer, a list of integers, or a name. `costs` are the estima
 `why` may tell the reason. The decision is the position of the chosen candidate; without one, it is the cheapest (the first, without costs). The default schedules
 record with this step what their rules decided, so that other answers can be tried.)";
 
-static Result<NoPlan> check(const Schedule&, const Decide& s) {
+static Result<Plan> check(const Schedule&, Decide& s) {
   if (s.candidates.empty()) return fail(ErrorCode::kUsage, "there is no candidate");
   if (!s.costs.empty() && s.costs.size() != s.candidates.size())
     return fail(ErrorCode::kUsage, "candidates and costs must be equally many");
-  const auto* decision = s.decision.as<IntImmNode>();
-  if (s.decision && !decision) return fail(ErrorCode::kUsage, "the decision must be a number");
-  if (decision && (decision->value < 0 || decision->value >= int64_t(s.candidates.size())))
-    return illegal("the decision is not the position of a candidate");
-  return NoPlan{};
-}
-
-static void apply(Schedule& sch, Decide& s, NoPlan&&) {
   if (!s.decision) s.decision = s.costs.empty() ? 0 : std::ranges::min_element(s.costs) - s.costs.begin();
-  NodeRef chosen = s.candidates[size_t(s.decision.as<IntImmNode>()->value)];
+  BEVEL_TRY(size_t position, positionOf(s.decision, s.candidates.size()));
+  NodeRef chosen = s.candidates[position];
   const auto* several = chosen.as<ListNode>();
+  Plan plan;
   for (const NodeRef& item : several ? several->items : Array<NodeRef>{chosen})
-    if (const auto* i = item.as<IntImmNode>()) s.results.push_back(sch.addValue(i->value));
+    if (item.is<IntImmNode>()) plan.results.push_back(item);
+  return plan;
 }
 
 STEP_INFO(Decide, "decide", kDoc)

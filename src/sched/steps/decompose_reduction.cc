@@ -16,12 +16,6 @@ The initialisation, named `<block>_init`, is put before `loop`, which must be ar
 over its reduction axes. It runs through the spatial axes' loops inside of `loop`, under the block's conditions at the first
 step of the reduction. The block itself is renamed `<block>_update`.)";
 
-struct DecomposePlan {
-  Path path;      // to the block
-  size_t at;      // index of `loop` among the path's ancestors
-  InitHoist init; // before that loop
-};
-
 /// What the initialisation reads, its condition and the ranges of its loops included, has its value before `loop`.
 static Status checkInputs(const ScopeInfo& info, int self, const Var& loop, const InitHoist& init) {
   const Block& block = info.blocks[size_t(self)].realize->block;
@@ -58,22 +52,23 @@ static Status checkOtherUsers(const ScopeInfo& info, int self, const Var& loop, 
   return {};
 }
 
-static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction& s) {
+static Result<Plan> check(const Schedule& sch, const DecomposeReduction& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   BEVEL_TRY(Var var, sch.varOf(s.loop));
   const BlockRealize& realize = site.inScope().realize;
   if (!realize->block->init) return illegal(quoted(*realize->block) + " has no init: it is not a reduction");
-  DecomposePlan plan{site.path, 0, {}};
+  const std::vector<PathItem>& around = site.path.ancestors;
+  size_t at = 0; // the index of `loop` in it
   std::vector<For> outer, inner;
-  for (size_t i = size_t(plan.path.scope() + 1); i < plan.path.ancestors.size(); ++i) {
-    auto* loop = plan.path.ancestors[i].node.as<ForNode>();
+  for (size_t i = size_t(site.path.scope() + 1); i < around.size(); ++i) {
+    auto* loop = around[i].node.as<ForNode>();
     if (!loop) continue;
-    if (loop->var == var) plan.at = i;
-    (plan.at ? inner : outer).push_back(For(loop));
+    if (loop->var == var) at = i;
+    (at ? inner : outer).push_back(For(loop));
   }
   if (inner.empty()) return illegal("loop " + var->name + " is not around " + quoted(*realize->block));
-  for (size_t i = plan.at; i < plan.path.ancestors.size(); ++i)
-    if (Kind k = plan.path.ancestors[i].node->kind; k != Kind::kFor && k != Kind::kSeq)
+  for (size_t i = at; i < around.size(); ++i)
+    if (Kind k = around[i].node->kind; k != Kind::kFor && k != Kind::kSeq)
       return illegal("there is more than loops between loop " + var->name + " and " +
                      quoted(*realize->block));
   for (size_t i = 0; i < realize->values.size(); ++i)
@@ -82,31 +77,24 @@ static Result<DecomposePlan> check(const Schedule& sch, const DecomposeReduction
         if (usesVar(realize->values[i], l->var))
           return illegal(quoted(l) + " is over a reduction axis and outside of the chosen loop: the "
                                      "initialisation would be repeated");
-  BEVEL_TRY(plan.init, hoistInit(sch.func(), realize, inner));
+  BEVEL_TRY(InitHoist init, hoistInit(sch.func(), realize, inner));
   BEVEL_CHECK(checkNoLooseUse(site.info, site.self));
-  BEVEL_CHECK(checkInputs(site.info, site.self, var, plan.init));
-  BEVEL_CHECK(checkOtherUsers(site.info, site.self, var, plan.init));
-  return plan;
-}
+  BEVEL_CHECK(checkInputs(site.info, site.self, var, init));
+  BEVEL_CHECK(checkOtherUsers(site.info, site.self, var, init));
 
-static void apply(Schedule& sch, DecomposeReduction& s, DecomposePlan&& plan) {
-  const BlockRealize realize = realizeAt(plan.path);
-  const Block block = realize->block;
+  const Block& block = realize->block;
   const Stmt& root = sch.func()->body;
   std::string initName = freshBlockName(root, block->name + "_init"),
               updateName = freshBlockName(root, block->name + "_update");
-  Stmt nest = initNest(realize, plan.init, initName, "_init");
+  Stmt nest = initNest(realize, init, initName, "_init");
 
   auto update = mutableCopy(withoutInit(block));
   update->name = updateName;
   auto newRealize = mutableCopy(realize);
   newRealize->block = Block(update);
   Stmt loop = Stmt(newRealize);
-  for (size_t i = plan.path.ancestors.size(); i-- > plan.at;)
-    loop = withChild(plan.path.ancestors[i].node, plan.path.ancestors[i].slot, loop);
-  setBody(sch, replaceFrom(plan.path, plan.at, seq({nest, loop})));
-  sch.renameBlock(block->name, updateName);
-  s.result = sch.addBlock(initName);
+  for (size_t i = around.size(); i-- > at;) loop = withChild(around[i].node, around[i].slot, loop);
+  return Plan{replaceFrom(site.path, at, seq({nest, loop})), {str(initName)}, block->name, updateName};
 }
 
 STEP_INFO(DecomposeReduction, "decompose_reduction", kDoc)

@@ -12,22 +12,22 @@ constexpr const char* kDoc =
 Each loop must be the only thing in the body of the one before, and its extent must not depend on it. `i` and `j` become
 `i_j_fused // J` and `i_j_fused % J`.)";
 
-struct FusePlan {
+struct Nest {
   Path path; // to the outermost
   std::vector<For> loops;
   Expr extent;
 };
 
 /// Two loops whose ranges may both be negative run not at all, but the product of their extents is positive.
-static Status checkExtents(const Schedule& sch, const FusePlan& plan) {
+static Status checkExtents(const Schedule& sch, const Nest& nest) {
   std::optional<Analyzer> analyzer;
   const ForNode* doubtful = nullptr;
-  for (const For& l : plan.loops) {
+  for (const For& l : nest.loops) {
     auto extent = asConst(l->extent);
     if (extent && *extent >= 0) continue;
     if (!analyzer) {
       analyzer.emplace();
-      bindContext(sch, plan.path, *analyzer);
+      bindContext(sch, nest.path, *analyzer);
     }
     if (analyzer->prove(l->extent >= constant(l->extent->dtype, 0))) continue;
     if (doubtful)
@@ -38,47 +38,49 @@ static Status checkExtents(const Schedule& sch, const FusePlan& plan) {
   return {};
 }
 
-static Result<FusePlan> check(const Schedule& sch, const Fuse& s) {
+/// The loops, which provably may become one.
+static Result<Nest> fusableNest(const Schedule& sch, const Fuse& s) {
   if (s.loops.empty()) return fail(ErrorCode::kUsage, "there is no loop to fuse");
-  FusePlan plan;
-  BEVEL_TRY(plan.path, locate(sch, s.loops[0]));
-  plan.loops.push_back(loopAt(plan.path));
-  plan.extent = plan.loops[0]->extent;
-  BEVEL_CHECK(checkPlainLoop(plan.loops[0]));
-  DType dtype = plan.loops[0]->var->dtype;
+  Nest nest;
+  BEVEL_TRY(nest.path, locate(sch, s.loops[0]));
+  nest.loops.push_back(loopAt(nest.path));
+  nest.extent = nest.loops[0]->extent;
+  BEVEL_CHECK(checkPlainLoop(nest.loops[0]));
+  DType dtype = nest.loops[0]->var->dtype;
   for (size_t i = 1; i < s.loops.size(); ++i) {
     BEVEL_TRY(Var v, sch.varOf(s.loops[i]));
-    auto* inner = plan.loops.back()->body.as<ForNode>();
+    auto* inner = nest.loops.back()->body.as<ForNode>();
     if (!inner || inner->var != v) {
       BEVEL_TRY(Path there, locate(sch, s.loops[i]));
       return illegal(quoted(loopAt(there)) + " is not the only thing in the body of " +
-                     quoted(plan.loops.back()));
+                     quoted(nest.loops.back()));
     }
     BEVEL_CHECK(checkPlainLoop(For(inner)));
-    for (const For& outer : plan.loops)
+    for (const For& outer : nest.loops)
       if (usesVar(inner->extent, outer->var) || usesVar(inner->min, outer->var))
         return illegal("the range of " + quoted(For(inner)) + " depends on " + quoted(outer));
     if (inner->var->dtype.bits > dtype.bits) dtype = inner->var->dtype;
-    plan.loops.push_back(For(inner));
-    auto a = asConst(plan.extent), b = asConst(inner->extent);
+    nest.loops.push_back(For(inner));
+    auto a = asConst(nest.extent), b = asConst(inner->extent);
     int64_t product = 0;
     if (a && b && (__builtin_mul_overflow(*a, *b, &product) || product > maxValue(dtype)))
       return illegal("the fused extent does not fit " + dtype.str());
-    plan.extent = plan.extent * inner->extent;
+    nest.extent = nest.extent * inner->extent;
   }
-  for (const For& l : plan.loops) BEVEL_CHECK(checkFixedRange(l));
-  BEVEL_CHECK(checkExtents(sch, plan));
-  return plan;
+  for (const For& l : nest.loops) BEVEL_CHECK(checkFixedRange(l));
+  BEVEL_CHECK(checkExtents(sch, nest));
+  return nest;
 }
 
-static void apply(Schedule& sch, Fuse& s, FusePlan&& plan) {
+static Result<Plan> check(const Schedule& sch, const Fuse& s) {
+  BEVEL_TRY(Nest nest, fusableNest(sch, s));
   std::string name;
-  for (const For& l : plan.loops) name += l->var->name + "_";
-  Var fused = var(name + "fused", plan.extent->dtype);
+  for (const For& l : nest.loops) name += l->var->name + "_";
+  Var fused = var(name + "fused", nest.extent->dtype);
   VarMap map;
   Expr rest = fused;
-  for (size_t i = plan.loops.size(); i-- > 0;) {
-    const For& l = plan.loops[i];
+  for (size_t i = nest.loops.size(); i-- > 0;) {
+    const For& l = nest.loops[i];
     Expr index = i == 0 ? rest : floormod(rest, l->extent);
     if (i > 0) rest = floordiv(rest, l->extent);
     if (!s.preserveUnitIters && isConst(l->extent, 1)) index = constant(l->var->dtype, 0);
@@ -86,11 +88,11 @@ static void apply(Schedule& sch, Fuse& s, FusePlan&& plan) {
   }
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
-  bindLoops(plan.path, analyzer);
-  analyzer.bind(fused, range(constant(fused->dtype, 0), plan.extent));
-  Stmt body = simplifyBindings(substitute(plan.loops.back()->body, map), analyzer);
-  setBody(sch, replaceAt(plan.path, withOrigin(forLoop(fused, plan.extent, body), plan.loops[0]->origin)));
-  s.result = sch.addLoop(fused);
+  bindLoops(nest.path, analyzer);
+  analyzer.bind(fused, range(constant(fused->dtype, 0), nest.extent));
+  Stmt body = simplifyBindings(substitute(nest.loops.back()->body, map), analyzer);
+  Stmt loop = withOrigin(forLoop(fused, nest.extent, body), nest.loops[0]->origin);
+  return Plan{replaceAt(nest.path, loop), {fused}};
 }
 
 STEP_INFO(Fuse, "fuse", kDoc)

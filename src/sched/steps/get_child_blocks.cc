@@ -7,14 +7,13 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Gives the blocks directly inside a block, or under a loop, in program order.)";
 
-static Result<std::vector<BlockRealize>> check(const Schedule& sch, const GetChildBlocks& s) {
+static Result<Plan> check(const Schedule& sch, const GetChildBlocks& s) {
   BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
   const auto* realize = path.target.as<BlockRealizeNode>();
-  return blocksUnder(realize ? realize->block->body : path.target);
-}
-
-static void apply(Schedule& sch, GetChildBlocks& s, std::vector<BlockRealize>&& blocks) {
-  for (const BlockRealize& b : blocks) s.results.push_back(sch.addBlock(b->block->name));
+  Plan plan;
+  for (const BlockRealize& b : blocksUnder(realize ? realize->block->body : path.target))
+    plan.results.push_back(str(b->block->name));
+  return plan;
 }
 
 STEP_INFO(GetChildBlocks, "get_child_blocks", kDoc)

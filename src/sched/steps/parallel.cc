@@ -11,17 +11,14 @@ constexpr const char* kDoc =
 Refused unless different iterations provably write different elements and read nothing that another writes; a loop over a reduction
 axis is refused.)";
 
-static Result<Path> check(const Schedule& sch, const Parallel& s) {
+static Result<Plan> check(const Schedule& sch, const Parallel& s) {
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop));
   for (const For& outer : path.loops())
     if (outer->forKind == ForKind::kParallel || outer->forKind == ForKind::kVectorized)
       return illegal(quoted(loopAt(path)) + " is inside " + quoted(outer) + ", which is " +
                      kForKindNames[int(outer->forKind)] + " already");
-  return checkNoneInside(path, [](const ForNode& l) { return l.forKind == ForKind::kParallel; });
-}
-
-static void apply(Schedule& sch, Parallel&, Path&& path) {
-  setLoopKind(sch, path, ForKind::kParallel);
+  BEVEL_CHECK(checkNoneInside(path, [](const ForNode& l) { return l.forKind == ForKind::kParallel; }));
+  return withKind(path, ForKind::kParallel);
 }
 
 STEP_INFO(Parallel, "parallel", kDoc)

@@ -14,16 +14,16 @@ constexpr const char* kDoc =
 The loops must form a chain in which each holds only the next. A loop that moves inside another must carry no dependence but a
 reduction, and no loop's range may depend on a loop that would be inside it.)";
 
-struct ReorderPlan {
+struct Chain {
   Path path;                 // to the outermost loop of the chain
   std::vector<For> before;   // the chain from the outermost to the innermost named loop
   std::vector<size_t> order; // new position -> index in `before`
 };
 
 /// The chain of loops that holds all the named ones.
-static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<LoopRV>& handles,
-                                     std::vector<Var>& vars) {
-  ReorderPlan plan;
+static Result<Chain> findChain(const Schedule& sch, const std::vector<LoopRV>& handles,
+                               std::vector<Var>& vars) {
+  Chain plan;
   Path deepest;
   for (LoopRV h : handles) {
     BEVEL_TRY(Path path, locate(sch, h));
@@ -54,7 +54,7 @@ static Result<ReorderPlan> findChain(const Schedule& sch, const std::vector<Loop
 }
 
 /// Ranges must be computed outside of what they depend on.
-static Status checkRanges(const ReorderPlan& plan) {
+static Status checkRanges(const Chain& plan) {
   for (size_t k = 0; k < plan.order.size(); ++k) {
     const For& loop = plan.before[plan.order[k]];
     BEVEL_CHECK(checkFixedRange(loop));
@@ -69,7 +69,7 @@ static Status checkRanges(const ReorderPlan& plan) {
 }
 
 /// Every loop that moves inside another one must allow its iterations in any order.
-static Status checkCrossings(const PrimFunc& f, const ReorderPlan& plan) {
+static Status checkCrossings(const PrimFunc& f, const Chain& plan) {
   std::vector<For> nest = loopChain(plan.before.front()); // loops further inside stay where they are
   if (auto* realize = nest.back()->body.as<BlockRealizeNode>();
       realize && checkAnyOrder(f, BlockRealize(realize), nest))
@@ -87,7 +87,7 @@ static Status checkCrossings(const PrimFunc& f, const ReorderPlan& plan) {
 }
 
 /// Lanes of a vector hold no threads and no lanes of another; threads hold no threads.
-static Status checkKinds(const ReorderPlan& plan) {
+static Status checkKinds(const Chain& plan) {
   for (size_t k = 0; k < plan.order.size(); ++k) {
     const For& outer = plan.before[plan.order[k]];
     bool vector = outer->forKind == ForKind::kVectorized, thread = outer->forKind == ForKind::kParallel;
@@ -102,10 +102,10 @@ static Status checkKinds(const ReorderPlan& plan) {
   return {};
 }
 
-static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
+static Result<Plan> check(const Schedule& sch, const Reorder& s) {
   if (s.orderedLoops.empty()) return fail(ErrorCode::kUsage, "there is no loop to reorder");
   std::vector<Var> vars;
-  BEVEL_TRY(ReorderPlan plan, findChain(sch, s.orderedLoops, vars));
+  BEVEL_TRY(Chain plan, findChain(sch, s.orderedLoops, vars));
   size_t next = 0;
   for (size_t i = 0; i < plan.before.size(); ++i) {
     bool named = std::ranges::find(vars, plan.before[i]->var) != vars.end();
@@ -120,13 +120,9 @@ static Result<ReorderPlan> check(const Schedule& sch, const Reorder& s) {
   BEVEL_CHECK(checkRanges(plan));
   BEVEL_CHECK(checkKinds(plan));
   BEVEL_CHECK(checkCrossings(sch.func(), plan));
-  return plan;
-}
-
-static void apply(Schedule& sch, Reorder&, ReorderPlan&& plan) {
   std::vector<For> after;
   for (size_t k : plan.order) after.push_back(plan.before[k]);
-  setBody(sch, replaceAt(plan.path, nestOf(after, plan.before.back()->body)));
+  return Plan{replaceAt(plan.path, nestOf(after, plan.before.back()->body))};
 }
 
 STEP_INFO(Reorder, "reorder", kDoc)

@@ -193,7 +193,7 @@ static Status checkMove(const Context& c, const std::vector<For>& loopsOfLoop) {
   return {};
 }
 
-static Result<MovePlan> check(const Schedule& sch, const ReverseComputeAt& s) {
+static Result<Plan> check(const Schedule& sch, const ReverseComputeAt& s) {
   Analyzer analyzer;
   BEVEL_TRY(Move move, moveOf(sch, s.block, s.loop, analyzer));
   const Block& block = move.site.block();

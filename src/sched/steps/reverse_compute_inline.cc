@@ -18,14 +18,6 @@ Both must be single stores, the producer not a reduction, and the block must rea
 once, at its axes or at a one-to-one affine map of them that reads all of the buffer. Where it reads only part of the buffer, the producer
 is kept to that part by a condition.)";
 
-struct ReverseInlinePlan {
-  Path path;            // to the consumer
-  std::string producer; // its block's name
-  Buffer between;
-  Stmt body;      // the producer's new body
-  Expr condition; // over the producer's axes: where the consumer has instances
-};
-
 /// The one buffer that the block reads from another block of the scope, and that block.
 static Result<int> soleProducer(const ScopeInfo& info, int self, Buffer& buffer) {
   const ScopeBlock& consumer = info.blocks[size_t(self)];
@@ -167,45 +159,38 @@ static Result<VarMap> axesByProducer(const Block& block, const Array<Expr>& indi
   return map;
 }
 
-static Result<ReverseInlinePlan> check(const Schedule& sch, const ReverseComputeInline& s) {
+static Result<Plan> check(const Schedule& sch, const ReverseComputeInline& s) {
   Analyzer analyzer;
   BEVEL_TRY(Inlinable self, inlinableOf(sch, s.block, analyzer));
   const ScopeInfo& info = self.site.info;
   const Block& block = self.site.block();
-  ReverseInlinePlan plan{self.site.path, "", nullptr, nullptr, nullptr};
-  BEVEL_TRY(int producer, soleProducer(info, self.site.self, plan.between));
+  Buffer between;
+  BEVEL_TRY(int producer, soleProducer(info, self.site.self, between));
   const ScopeBlock& source = info.blocks[size_t(producer)];
-  plan.producer = source.name();
   BEVEL_CHECK(checkNoEffectsUntil(info, self.site.self, producer));
-  BEVEL_CHECK(checkIntermediate(sch.func(), plan.between));
-  BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), plan.between));
+  BEVEL_CHECK(checkIntermediate(sch.func(), between));
+  BEVEL_CHECK(checkUsedOnlyIn(info.scope, sch.func(), between));
   BEVEL_CHECK(checkCompleteBlock(info, producer));
   BEVEL_TRY(Store sourceStore, singleStore(source.block()));
-  BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, plan.between));
-  BEVEL_TRY(Array<Expr> indices, readIndices(*block, self.store, plan.between));
-  BEVEL_CHECK(checkMove(info, producer, self.site.self, plan.between));
+  BEVEL_CHECK(checkPlainReads(self.site.inScope().realize, between));
+  BEVEL_TRY(Array<Expr> indices, readIndices(*block, self.store, between));
+  BEVEL_CHECK(checkMove(info, producer, self.site.self, between));
   BEVEL_CHECK(checkCoversDomain(source, analyzer));
+  Expr condition; // over the producer's axes: where the consumer has instances
   BEVEL_TRY(VarMap map,
-            axesByProducer(block, indices, source.block(), sourceStore->indices, analyzer, plan.condition));
+            axesByProducer(block, indices, source.block(), sourceStore->indices, analyzer, condition));
   const Expr& value = sourceStore->value;
-  plan.body = replaceReads(substitute(self.store, map), plan.between, value,
-                           [&](const Array<Expr>&) { return value; });
-  return plan;
-}
-
-static void apply(Schedule& sch, ReverseComputeInline&, ReverseInlinePlan&& plan) {
-  Stmt root = withoutAlloc(withoutBlock(plan.path), plan.between->data);
-  Path at = findBlock(root, plan.producer);
+  Path at = findBlock(withoutAlloc(withoutBlock(self.site.path), between->data), source.name());
   auto realize = mutableCopy(realizeAt(at));
-  auto block = mutableCopy(realize->block);
-  block->body = plan.body;
-  block->origin = mergeOrigins(block->origin, realizeAt(plan.path)->block->origin);
+  auto both = mutableCopy(realize->block);
+  both->body =
+      replaceReads(substitute(self.store, map), between, value, [&](const Array<Expr>&) { return value; });
+  both->origin = mergeOrigins(both->origin, block->origin);
   VarMap values;
-  for (size_t i = 0; i < block->iters.size(); ++i) values[block->iters[i]->var] = realize->values[i];
-  realize->block = withDetectedAccess(Block(block));
-  realize->predicate = logicalAnd(realize->predicate, substitute(plan.condition, values));
-  setBody(sch, replaceAt(at, Stmt(realize)));
-  sch.retireBlock(realizeAt(plan.path)->block->name);
+  for (size_t i = 0; i < both->iters.size(); ++i) values[both->iters[i]->var] = realize->values[i];
+  realize->block = withDetectedAccess(Block(both));
+  realize->predicate = logicalAnd(realize->predicate, substitute(condition, values));
+  return Plan{.body = replaceAt(at, Stmt(realize)), .block = block->name};
 }
 
 STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)

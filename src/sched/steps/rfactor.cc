@@ -21,8 +21,7 @@ of equal values the first one is kept, the loop must be the outermost of the red
 buffers with the loop as dimension `factor_axis` (counted from the end when negative); its handle is given. The original block combines the
 places, over the original spatial loops and the loop.)";
 
-struct RfactorPlan {
-  Path nest; // to the outermost loop
+struct Factoring {
   std::vector<For> loops;
   std::vector<Driven> driven; // what each of them moves
   size_t factored;            // which of them
@@ -36,7 +35,7 @@ struct RfactorPlan {
 
 /// Each place of the partial results is initialised: the condition holds for the first iteration of the other
 /// reduction loops.
-static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
+static Status checkFirstRuns(const Factoring& plan, const PrimFunc& f) {
   Analyzer analyzer;
   bindDims(f, analyzer);
   VarMap first;
@@ -56,7 +55,7 @@ static Status checkFirstRuns(const RfactorPlan& plan, const PrimFunc& f) {
   return {};
 }
 
-static Status checkLoops(RfactorPlan& plan, const Var& factored) {
+static Status checkLoops(Factoring& plan, const Var& factored) {
   plan.factored = plan.loops.size();
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     const For& l = plan.loops[i];
@@ -83,7 +82,7 @@ static Array<Expr> withIndex(const Array<Expr>& indices, size_t axis, const Expr
 }
 
 /// The block's results combine in parts, and each has an init that may count several times.
-static Status checkReducer(RfactorPlan& plan, const BlockNode& block) {
+static Status checkReducer(Factoring& plan, const BlockNode& block) {
   auto reducer = reducerOf(block.body);
   auto inits = block.init ? plainStores(block.init) : std::nullopt;
   if (!reducer || !inits || inits->size() != reducer->updates.size() || !block.allocs.empty() ||
@@ -113,7 +112,7 @@ static Status checkReducer(RfactorPlan& plan, const BlockNode& block) {
 
 /// The results' values from what they are and what comes to them, then their stores: a result is not overwritten before
 /// it is read.
-static Stmt updates(const RfactorPlan& plan, const std::vector<Buffer>& results, const Array<Expr>& at,
+static Stmt updates(const Factoring& plan, const std::vector<Buffer>& results, const Array<Expr>& at,
                     const Array<Expr>& come) {
   const Reducer& r = plan.reducer;
   VarMap values;
@@ -136,44 +135,8 @@ static Stmt updates(const RfactorPlan& plan, const std::vector<Buffer>& results,
   return body;
 }
 
-static Result<RfactorPlan> check(const Schedule& sch, const Rfactor& s) {
-  BEVEL_TRY(Path path, locate(sch, s.loop));
-  BEVEL_TRY(BlockRealize scope, scopeOf(path));
-  RfactorPlan plan;
-  plan.nest = path;
-  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i)
-    if (path.ancestors[i].node->kind == Kind::kFor) {
-      plan.nest = path.upTo(i);
-      break;
-    }
-  plan.loops = loopChain(plan.nest.target);
-  auto* realize = plan.loops.back()->body.as<BlockRealizeNode>();
-  if (!realize) return illegal("the loops hold more than one block");
-  plan.realize = BlockRealize(realize);
-  const Block& block = plan.realize->block;
-  ScopeInfo info(scope);
-  BEVEL_CHECK(checkReductionBlock(info, info.indexOf(block->name)));
-  Analyzer analyzer;
-  bindDims(sch.func(), analyzer);
-  BEVEL_CHECK(checkCoversDomain(info.blocks[size_t(info.indexOf(block->name))], analyzer));
-  BEVEL_CHECK(checkLoops(plan, loopAt(path)->var));
-  for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
-  BEVEL_CHECK(checkReducer(plan, *block));
-  BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
-  int64_t rank = int64_t(plan.rank());
-  int64_t axis = s.factorAxis < 0 ? s.factorAxis + rank : s.factorAxis;
-  if (axis < 0 || axis >= rank)
-    return fail(ErrorCode::kUsage,
-                "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
-  plan.axis = size_t(axis);
-  for (const Store& u : plan.reducer.updates)
-    plan.partial.push_back(buffer(u->buffer->name + "_rf", u->buffer->dtype,
-                                  withIndex(u->buffer->shape, plan.axis, plan.loops[plan.factored]->extent)));
-  return plan;
-}
-
 /// The block that reduces into the partial results: one axis for each loop over a reduction axis.
-static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
+static Stmt partialNest(const Factoring& plan, const std::string& name) {
   const Block& block = plan.realize->block;
   auto rf = make<BlockNode>(name);
   VarMap axes, byLoop;
@@ -216,7 +179,7 @@ static Stmt partialNest(const RfactorPlan& plan, const std::string& name) {
 }
 
 /// The original block over its spatial axes and the factored loop, with loops of its own.
-static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
+static Stmt combiningNest(const Factoring& plan) {
   const Block& block = plan.realize->block;
   auto out = make<BlockNode>(block->name);
   out->annotations = block->annotations;
@@ -229,7 +192,6 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
     auto loop = mutableCopy(plan.loops[i]);
     loop->var = var(loop->var->name, loop->var->dtype);
     loopMap[plan.loops[i]->var] = loop->var;
-    if (i == plan.factored) loopVar = loop->var;
     kept.push_back(For(loop));
   }
   for (size_t v = 0; v < block->iters.size(); ++v) {
@@ -241,7 +203,7 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
   Var place = var("v" + factored->var->name, factored->var->dtype);
   out->iters.push_back(
       make<const IterVarNode>(range(factored->min, factored->extent), place, IterType::kReduce));
-  values.push_back(loopVar);
+  values.push_back(loopMap[factored->var]);
   out->init = block->init;
   const Array<Expr>& at = plan.reducer.updates[0]->indices;
   std::vector<Buffer> results;
@@ -261,17 +223,45 @@ static Stmt combiningNest(const RfactorPlan& plan, Var& loopVar) {
       kept, make<const BlockRealizeNode>(values, conjunction(conditions), withDetectedAccess(Block(out))));
 }
 
-static void apply(Schedule& sch, Rfactor& s, RfactorPlan&& plan) {
-  std::string name = freshBlockName(sch.func()->body, plan.realize->block->name + "_rf");
-  Var loopVar;
-  Stmt combine = combiningNest(plan, loopVar);
-  Stmt root = replaceAt(plan.nest, seq({partialNest(plan, name), combine}));
-  Path scope = plan.nest.upTo(size_t(plan.nest.scope()));
-  Path at = findBlock(root, realizeAt(scope)->block->name);
-  BlockRealize realize = realizeAt(at);
-  for (const Buffer& b : plan.partial) realize = withAlloc(realize, b);
-  setBody(sch, replaceAt(at, Stmt(realize)));
-  s.result = sch.addBlock(name);
+static Result<Plan> check(const Schedule& sch, const Rfactor& s) {
+  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(BlockRealize scope, scopeOf(path));
+  Factoring plan;
+  Path nest = path; // to the outermost loop
+  for (size_t i = size_t(path.scope() + 1); i < path.ancestors.size(); ++i)
+    if (path.ancestors[i].node->kind == Kind::kFor) {
+      nest = path.upTo(i);
+      break;
+    }
+  plan.loops = loopChain(nest.target);
+  auto* realize = plan.loops.back()->body.as<BlockRealizeNode>();
+  if (!realize) return illegal("the loops hold more than one block");
+  plan.realize = BlockRealize(realize);
+  const Block& block = plan.realize->block;
+  ScopeInfo info(scope);
+  BEVEL_CHECK(checkReductionBlock(info, info.indexOf(block->name)));
+  Analyzer analyzer;
+  bindDims(sch.func(), analyzer);
+  BEVEL_CHECK(checkCoversDomain(info.blocks[size_t(info.indexOf(block->name))], analyzer));
+  BEVEL_CHECK(checkLoops(plan, loopAt(path)->var));
+  for (const For& l : plan.loops) BEVEL_CHECK(checkPlainLoop(l));
+  BEVEL_CHECK(checkReducer(plan, *block));
+  BEVEL_CHECK(checkFirstRuns(plan, sch.func()));
+  int64_t rank = int64_t(plan.rank());
+  int64_t axis = s.factorAxis < 0 ? s.factorAxis + rank : s.factorAxis;
+  if (axis < 0 || axis >= rank)
+    return fail(ErrorCode::kUsage,
+                "factor_axis is not from " + std::to_string(-rank) + " to " + std::to_string(rank - 1));
+  plan.axis = size_t(axis);
+  for (const Store& u : plan.reducer.updates)
+    plan.partial.push_back(buffer(u->buffer->name + "_rf", u->buffer->dtype,
+                                  withIndex(u->buffer->shape, plan.axis, plan.loops[plan.factored]->extent)));
+  std::string name = freshBlockName(sch.func()->body, block->name + "_rf");
+  Stmt root = replaceAt(nest, seq({partialNest(plan, name), combiningNest(plan)}));
+  Path at = findBlock(root, scope->block->name);
+  BlockRealize around = realizeAt(at);
+  for (const Buffer& b : plan.partial) around = withAlloc(around, b);
+  return Plan{replaceAt(at, around), {str(name)}};
 }
 
 STEP_INFO(Rfactor, "rfactor", kDoc)

@@ -7,22 +7,6 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Samples one of several integers with given probabilities. The decision is the position of the chosen one.)";
 
-static Result<NoPlan> check(const Schedule&, const SampleCategorical& s) {
-  if (s.candidates.empty() || s.candidates.size() != s.probs.size())
-    return fail(ErrorCode::kUsage, "candidates and probabilities must be equally many, at least one");
-  double sum = 0;
-  for (double p : s.probs) {
-    if (!(p >= 0)) return fail(ErrorCode::kUsage, "a probability is negative or not a number");
-    sum += p;
-  }
-  if (!(sum > 0)) return fail(ErrorCode::kUsage, "all probabilities are zero");
-  const auto* decision = s.decision.as<IntImmNode>();
-  if (s.decision && !decision) return fail(ErrorCode::kUsage, "the decision must be a number");
-  if (decision && (decision->value < 0 || decision->value >= int64_t(s.candidates.size())))
-    return illegal("the decision is not the position of a candidate");
-  return NoPlan{};
-}
-
 static int64_t sampleIndex(Schedule& sch, const std::vector<double>& probs) {
   double sum = 0;
   for (double p : probs) sum += p;
@@ -36,9 +20,18 @@ static int64_t sampleIndex(Schedule& sch, const std::vector<double>& probs) {
   return 0;
 }
 
-static void apply(Schedule& sch, SampleCategorical& s, NoPlan&&) {
+static Result<Plan> check(Schedule& sch, SampleCategorical& s) {
+  if (s.candidates.empty() || s.candidates.size() != s.probs.size())
+    return fail(ErrorCode::kUsage, "candidates and probabilities must be equally many, at least one");
+  double sum = 0;
+  for (double p : s.probs) {
+    if (!(p >= 0)) return fail(ErrorCode::kUsage, "a probability is negative or not a number");
+    sum += p;
+  }
+  if (!(sum > 0)) return fail(ErrorCode::kUsage, "all probabilities are zero");
   if (!s.decision) s.decision = sampleIndex(sch, s.probs);
-  s.result = sch.addValue(s.candidates[size_t(cast<IntImmNode>(s.decision)->value)]);
+  BEVEL_TRY(size_t position, positionOf(s.decision, s.candidates.size()));
+  return Plan{.results = {intImm(s.candidates[position])}};
 }
 
 STEP_INFO(SampleCategorical, "sample_categorical", kDoc)

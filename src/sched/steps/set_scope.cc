@@ -8,18 +8,14 @@ namespace bevel::steps {
 
 constexpr const char* kDoc = R"(Changes the storage scope of an intermediate buffer.)";
 
-static Result<Buffer> check(const Schedule& sch, const SetScope& s) {
+static Result<Plan> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   BEVEL_CHECK(checkScope(s.storageScope));
-  return buffer;
-}
-
-static void apply(Schedule& sch, SetScope& s, Buffer&& buffer) {
   auto changed = mutableCopy(buffer);
   changed->scope = s.storageScope;
-  setBody(sch, replaceBuffers(sch.func()->body, BufferMap{{buffer->data, Buffer(changed)}}));
+  return Plan{replaceBuffers(sch.func()->body, BufferMap{{buffer->data, Buffer(changed)}})};
 }
 
 STEP_INFO(SetScope, "set_scope", kDoc)

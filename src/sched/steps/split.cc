@@ -14,13 +14,6 @@ only where that is less than the extent. A product provably smaller than the ext
 `preserve_unit_iters=False` puts zero in place of loops of one iteration. `disable_predication=True` leaves out the condition,
 and is refused unless the factors divide the extent.)";
 
-struct SplitPlan {
-  Path path;
-  std::vector<Expr> extents; // of the new loops, outermost first
-  Expr guard;                // over `index`; null when the factors divide
-  Var index;                 // stands for the original iteration, counted from zero
-};
-
 /// The given factors as numbers; -1 for None. Their product in `product`.
 static Result<std::vector<int64_t>> knownFactors(const Schedule& sch, const Split& s, int64_t& product) {
   std::vector<int64_t> out;
@@ -43,14 +36,14 @@ static Result<std::vector<int64_t>> knownFactors(const Schedule& sch, const Spli
   return out;
 }
 
-static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
+static Result<Plan> check(const Schedule& sch, const Split& s) {
   BEVEL_TRY(Path path, locate(sch, s.loop));
   const For loop = loopAt(path);
   BEVEL_CHECK(checkPlainLoop(loop));
   BEVEL_CHECK(checkFixedRange(loop));
   int64_t product = 1;
   BEVEL_TRY(std::vector<int64_t> factors, knownFactors(sch, s, product));
-  SplitPlan plan{path, {}, nullptr, var("i", loop->var->dtype)};
+  std::vector<Expr> extents; // of the new loops, outermost first
   auto extent = asConst(loop->extent);
   bool divides = extent && *extent % product == 0;
   if (!extent) {
@@ -67,11 +60,11 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
   for (int64_t f : factors) {
     hasInferred |= f < 0;
     if (f >= 0)
-      plan.extents.push_back(constant(dtype, f));
+      extents.push_back(constant(dtype, f));
     else if (extent)
-      plan.extents.push_back(constant(dtype, (std::max<int64_t>(*extent, 0) + product - 1) / product));
+      extents.push_back(constant(dtype, (std::max<int64_t>(*extent, 0) + product - 1) / product));
     else
-      plan.extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
+      extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
   }
   if (!hasInferred) {
     if (extent ? product < *extent : true) {
@@ -83,31 +76,20 @@ static Result<SplitPlan> check(const Schedule& sch, const Split& s) {
     }
     divides = product == *extent;
   }
-  if (!divides) {
-    if (s.disablePredication)
-      return illegal("the factors do not divide the extent of loop " + loop->var->name +
-                     ": without a condition its tail would run over");
-    plan.guard = Expr(plan.index) < loop->extent;
-  }
-  return plan;
-}
-
-static void apply(Schedule& sch, Split& s, SplitPlan&& plan) {
-  const For loop = loopAt(plan.path);
-  DType dtype = loop->var->dtype;
+  if (!divides && s.disablePredication)
+    return illegal("the factors do not divide the extent of loop " + loop->var->name +
+                   ": without a condition its tail would run over");
   Expr index = constant(dtype, 0);
   std::vector<Var> vars;
-  for (size_t i = 0; i < plan.extents.size(); ++i) {
+  for (size_t i = 0; i < extents.size(); ++i) {
     vars.push_back(var(loop->var->name + "_" + std::to_string(i), dtype));
-    bool unit = !s.preserveUnitIters && isConst(plan.extents[i], 1);
-    index = index * plan.extents[i] + (unit ? constant(dtype, 0) : Expr(vars.back()));
+    bool unit = !s.preserveUnitIters && isConst(extents[i], 1);
+    index = index * extents[i] + (unit ? constant(dtype, 0) : Expr(vars.back()));
   }
   Stmt body = substitute(loop->body, VarMap{{loop->var, loop->min + index}});
-  if (plan.guard) body = guarded(body, substitute(plan.guard, VarMap{{plan.index, index}}));
-  for (size_t i = vars.size(); i-- > 0;)
-    body = withOrigin(forLoop(vars[i], plan.extents[i], body), loop->origin);
-  setBody(sch, replaceAt(plan.path, body));
-  for (const Var& v : vars) s.results.push_back(sch.addLoop(v));
+  if (!divides) body = guarded(body, index < loop->extent);
+  for (size_t i = vars.size(); i-- > 0;) body = withOrigin(forLoop(vars[i], extents[i], body), loop->origin);
+  return Plan{replaceAt(path, body), Array<NodeRef>(vars.begin(), vars.end())};
 }
 
 STEP_INFO(Split, "split", kDoc)

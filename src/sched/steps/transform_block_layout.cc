@@ -16,11 +16,6 @@ constexpr const char* kDoc =
 The loops must be around this block alone, and the map one to one. A new axis is spatial or a reduction as the old axes in it are;
 mixing both is refused. Where the map's image has holes, a condition leaves them out.)";
 
-struct BlockLayoutPlan {
-  Path path; // to the outermost loop around the block, or the block
-  Stmt nest;
-};
-
 /// Spatial or reduction, as the old axes of an expression are; fails on a mixture.
 static Result<IterType> axisType(const BlockNode& block, const IndexMap& map, const Expr& e) {
   bool spatial = false, reduce = false;
@@ -30,7 +25,7 @@ static Result<IterType> axisType(const BlockNode& block, const IndexMap& map, co
   return reduce ? IterType::kReduce : IterType::kSpatial;
 }
 
-static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLayout& s) {
+static Result<Plan> check(const Schedule& sch, const TransformBlockLayout& s) {
   BEVEL_TRY(BlockSite site, siteOf(sch, s.block));
   const Block& block = site.block();
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
@@ -38,8 +33,7 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   if (s.indexMap->params.size() != block->iters.size())
     return fail(ErrorCode::kUsage, "the map takes " + std::to_string(s.indexMap->params.size()) + " axes, " +
                                        quoted(*block) + " has " + std::to_string(block->iters.size()));
-  BlockLayoutPlan plan;
-  BEVEL_TRY(plan.path, soleNest(site.path));
+  BEVEL_TRY(Path path, soleNest(site.path));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_CHECK(checkCoversDomain(site.inScope(), analyzer));
@@ -85,18 +79,14 @@ static Result<BlockLayoutPlan> check(const Schedule& sch, const TransformBlockLa
   changed->reads = reads;
   changed->writes = writes;
   Stmt nest = makeNest(Block(changed), axes, true);
-  plan.nest = mapLeaves(nest, [&](const Stmt& leaf) -> Stmt {
+  nest = mapLeaves(nest, [&](const Stmt& leaf) -> Stmt {
     auto copy = mutableCopy(cast<BlockRealizeNode>(leaf));
     VarMap values;
     for (size_t k = 0; k < copy->values.size(); ++k) values[inverse.map.initial[k]] = copy->values[k];
     copy->predicate = logicalNot(substitute(inverse.padding, values));
     return Stmt(copy);
   });
-  return plan;
-}
-
-static void apply(Schedule& sch, TransformBlockLayout&, BlockLayoutPlan&& plan) {
-  setBody(sch, replaceAt(plan.path, plan.nest));
+  return Plan{replaceAt(path, nest)};
 }
 
 STEP_INFO(TransformBlockLayout, "transform_block_layout", kDoc)

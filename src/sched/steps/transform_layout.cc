@@ -26,8 +26,8 @@ A parameter of the function keeps its layout, for callers know it: the step make
 the copy gets the layout.
 `assume_injective_transform` changes nothing: what cannot be proved is refused.)";
 
-struct LayoutPlan {
-  PrimFunc func; // before the layout changes
+struct Change {
+  PrimFunc func; // before it
   Buffer buffer, changed;
   Layout layout;
   Expr padValue;      // null: undefined
@@ -74,12 +74,12 @@ static Result<Expr> padConstant(const AnyArg& value, DType dtype) {
   return made;
 }
 
-static bool hasPadding(const LayoutPlan& plan) {
+static bool hasPadding(const Change& plan) {
   return plan.padValue && !isConst(plan.layout.inverse.padding, 0);
 }
 
 /// Lets the writer store the pad value, if it is of a form that can.
-static Status planWriter(const Path& path, LayoutPlan& plan) {
+static Status planWriter(const Path& path, Change& plan) {
   if (!hasPadding(plan)) return {};
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
   ScopeInfo info(scope);
@@ -95,15 +95,40 @@ static Status planWriter(const Path& path, LayoutPlan& plan) {
   return {};
 }
 
+/// All accesses through the map, simplified by what is known where they stand, and the blocks' declared
+/// regions anew.
+class LayoutRewriter : public ContextRewriter {
+public:
+  explicit LayoutRewriter(const Change& plan) : ContextRewriter(plan.func), plan_(plan) {}
+
+private:
+  NodeRef visit(const NodeRef& node) override {
+    if (auto* b = node.as<BufferNode>(); b && isIt(*b)) return plan_.changed;
+    NodeRef n = ContextRewriter::visit(node);
+    if (auto* l = n.as<LoadNode>(); l && isIt(*l->buffer))
+      return withOrigin(load(plan_.changed, plan_.layout.map.apply(l->indices, analyzer)), l->origin);
+    if (auto* s = n.as<StoreNode>(); s && isIt(*s->buffer))
+      return withOrigin(store(plan_.changed, s->value, plan_.layout.map.apply(s->indices, analyzer)),
+                        s->origin);
+    if (auto* block = n.as<BlockNode>();
+        block && (touches(block->reads, plan_.buffer->data) || touches(block->writes, plan_.buffer->data)))
+      return withDetectedAccess(Block(block));
+    return n;
+  }
+  bool isIt(const BufferNode& b) const { return b.data == plan_.buffer->data; }
+
+  const Change& plan_;
+};
+
 /// The number of the buffer among the regions; their count when it is not there.
 static int64_t indexIn(const Array<BufferRegion>& regions, const Buffer& buffer) {
   auto isIt = [&](const NodeRef& r) { return r.as<BufferRegionNode>()->buffer->data == buffer->data; };
   return std::ranges::find_if(regions.raw(), isIt) - regions.raw().begin();
 }
 
-static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
+static Result<Plan> check(const Schedule& sch, const TransformLayout& s) {
   BEVEL_TRY(Path path, locate(sch, s.block));
-  LayoutPlan plan;
+  Change plan;
   const Block& block = realizeAt(path)->block;
   BEVEL_TRY(plan.buffer, bufferOf(*block, s.buffer));
   const Buffer& buffer = plan.buffer;
@@ -136,45 +161,16 @@ static Result<LayoutPlan> check(const Schedule& sch, const TransformLayout& s) {
     BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
     BEVEL_CHECK(planWriter(path, plan));
   }
-  return plan;
-}
-
-/// All accesses through the map, simplified by what is known where they stand, and the blocks' declared
-/// regions anew.
-class LayoutRewriter : public ContextRewriter {
-public:
-  LayoutRewriter(const PrimFunc& f, const LayoutPlan& plan) : ContextRewriter(f), plan_(plan) {}
-
-private:
-  NodeRef visit(const NodeRef& node) override {
-    if (auto* b = node.as<BufferNode>(); b && isIt(*b)) return plan_.changed;
-    NodeRef n = ContextRewriter::visit(node);
-    if (auto* l = n.as<LoadNode>(); l && isIt(*l->buffer))
-      return withOrigin(load(plan_.changed, plan_.layout.map.apply(l->indices, analyzer)), l->origin);
-    if (auto* s = n.as<StoreNode>(); s && isIt(*s->buffer))
-      return withOrigin(store(plan_.changed, s->value, plan_.layout.map.apply(s->indices, analyzer)),
-                        s->origin);
-    if (auto* block = n.as<BlockNode>();
-        block && (touches(block->reads, plan_.buffer->data) || touches(block->writes, plan_.buffer->data)))
-      return withDetectedAccess(Block(block));
-    return n;
-  }
-  bool isIt(const BufferNode& b) const { return b.data == plan_.buffer->data; }
-
-  const LayoutPlan& plan_;
-};
-
-static void apply(Schedule& sch, TransformLayout&, LayoutPlan&& plan) {
-  Stmt root = LayoutRewriter(plan.func, plan).run(plan.func)->body;
+  Stmt root = LayoutRewriter(plan).run(plan.func)->body;
   if (!plan.writer.empty()) {
     auto nest = soleNest(findBlock(root, plan.writer));
     BEVEL_ASSERT(nest.has_value(), "the writer's loops changed with its layout");
     root = replaceAt(*nest, plan.writerNest);
   } else if (hasPadding(plan)) {
-    root = withFill(root, plan.changed, plan.layout.inverse.padding, plan.layout.inverse.map.initial,
-                    plan.padValue);
+    const PaddedInverse& inverse = plan.layout.inverse;
+    root = withFill(root, plan.changed, inverse.padding, inverse.map.initial, plan.padValue);
   }
-  setBody(sch, root);
+  return Plan{root};
 }
 
 STEP_INFO(TransformLayout, "transform_layout", kDoc)

@@ -6,16 +6,12 @@ namespace bevel::steps {
 
 constexpr const char* kDoc = R"(Removes the annotation of a block or loop.)";
 
-static Result<Path> check(const Schedule& sch, const Unannotate& s) {
+static Result<Plan> check(const Schedule& sch, const Unannotate& s) {
   BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
   const Dict& annotations =
       path.target.is<ForNode>() ? loopAt(path)->annotations : realizeAt(path)->block->annotations;
   if (!attr(annotations, s.annKey)) return illegal("there is no annotation " + s.annKey);
-  return path;
-}
-
-static void apply(Schedule& sch, Unannotate& s, Path&& path) {
-  setBody(sch, replaceAt(path, withAnnotation(path.target, s.annKey, nullptr)));
+  return Plan{replaceAt(path, withAnnotation(path.target, s.annKey, nullptr))};
 }
 
 STEP_INFO(Unannotate, "unannotate", kDoc)

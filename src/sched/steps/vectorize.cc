@@ -44,7 +44,7 @@ static bool reducesByLanes(const For& loop) {
   return ok;
 }
 
-static Result<Path> check(const Schedule& sch, const Vectorize& s) {
+static Result<Plan> check(const Schedule& sch, const Vectorize& s) {
   BEVEL_TRY(Path found, locate(sch, s.loop));
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop, reducesByLanes(loopAt(found))));
   const For loop = loopAt(path);
@@ -54,11 +54,7 @@ static Result<Path> check(const Schedule& sch, const Vectorize& s) {
     if (outer->forKind == ForKind::kVectorized)
       return illegal(quoted(loop) + " is inside vectorized " + quoted(outer));
   BEVEL_CHECK(checkUniform(loop));
-  return path;
-}
-
-static void apply(Schedule& sch, Vectorize&, Path&& path) {
-  setLoopKind(sch, path, ForKind::kVectorized);
+  return withKind(path, ForKind::kVectorized);
 }
 
 STEP_INFO(Vectorize, "vectorize", kDoc)

@@ -7,14 +7,9 @@ namespace bevel::steps {
 constexpr const char* kDoc =
     R"(Chooses the function of a module in which `get_sblock` looks for blocks from now on.)";
 
-static Result<NoPlan> check(const Schedule& sch, const WorkOn& s) {
-  Schedule probe = sch;
-  BEVEL_CHECK(probe.workOnFunction(s.funcName));
-  return NoPlan{};
-}
-
-static void apply(Schedule& sch, WorkOn& s, NoPlan&&) {
-  (void)sch.workOnFunction(s.funcName);
+static Result<Plan> check(Schedule& sch, const WorkOn& s) {
+  BEVEL_CHECK(sch.workOnFunction(s.funcName));
+  return Plan{};
 }
 
 STEP_INFO(WorkOn, "work_on", kDoc)
