@@ -14,10 +14,6 @@ using llvm::Value;
 
 namespace {
 
-bool isNarrowFloat(DType t) {
-  return t.isFloat() && !t.isIeee(32) && !t.isIeee(64);
-}
-
 /// The LLVM intrinsic with the same meaning, for float operands.
 llvm::Intrinsic::ID floatIntrinsic(Intrin op) {
   switch (op) {
@@ -106,16 +102,6 @@ Value* KernelEmitter::emitMath(const CallNode& call) {
     if (operand.isBool()) v = builder_.CreateZExt(v, type(DType::UInt(8, operand.lanes))); // a byte of 0 or 1
     if (call.dtype.isBool()) return builder_.CreateIsNotNull(v);
     return builder_.CreateBitOrPointerCast(v, type(call.dtype));
-  }
-  if (isNarrowFloat(operand)) { // computed in fp32
-    Array<NodeRef> wide;
-    for (size_t i = 0; i < call.args.size(); ++i) {
-      Expr a = call.arg(i);
-      wide.push_back(isNarrowFloat(a->dtype) ? NodeRef(castTo(kFloat32.withLanes(a->dtype.lanes), a))
-                                             : NodeRef(a));
-    }
-    DType result = isNarrowFloat(call.dtype) ? kFloat32.withLanes(call.dtype.lanes) : call.dtype;
-    return emit(castTo(call.dtype, make<const CallNode>(result, call.op, wide, call.attrs)));
   }
   if (!operand.isFloat()) return emitIntCall(call);
   if (Expr expanded = expandIntrinsic(Call(&call))) return emit(expanded);
@@ -246,11 +232,8 @@ Value* KernelEmitter::emitQMultiplyShift(const CallNode& call) {
 /// Halves the vector until one lane is left. Float sums are reassociated this way; minima and maxima keep
 /// NaN.
 Value* KernelEmitter::emitVectorReduce(const CallNode& call) {
-  DType t = call.arg(0)->dtype;
+  DType element = call.arg(0)->dtype.scalar();
   Value* v = emit(call.arg(0));
-  DType element = t.scalar();
-  if (isNarrowFloat(element))
-    v = emitCast(t, kFloat32.withLanes(t.lanes), v, NodeRef(&call)), element = kFloat32;
   static constexpr BinaryOp kOps[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMin, BinaryOp::kMax};
   BinaryOp op = kOps[int(call.op) - int(Intrin::kVectorReduceAdd)];
   auto combine = [&](Value* a, Value* b) {

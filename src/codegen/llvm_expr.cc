@@ -145,12 +145,8 @@ Value* KernelEmitter::emitBinary(const BinaryNode& e) {
   if (e.op == BinaryOp::kAnd) return builder_.CreateAnd(a, b);
   if (e.op == BinaryOp::kOr) return builder_.CreateOr(a, b);
   NodeRef where(&e);
-  if (!operand.isFloat()) return emitIntBinary(e.op, operand.isInt(), a, b, where);
-  if (a->getType()->isFPOrFPVectorTy()) return emitFloatBinary(e.op, a, b, where);
-  // Narrow formats are held as integers: compute in fp32.
-  Value* wide =
-      emitFloatBinary(e.op, widenToFloat(operand, a, where), widenToFloat(operand, b, where), where);
-  return narrowFromFloat(operand, wide, where);
+  return operand.isFloat() ? emitFloatBinary(e.op, a, b, where)
+                           : emitIntBinary(e.op, operand.isInt(), a, b, where);
 }
 
 Value* KernelEmitter::emitCompare(BinaryOp op, DType operand, Value* a, Value* b) {
@@ -161,11 +157,7 @@ Value* KernelEmitter::emitCompare(BinaryOp op, DType operand, Value* a, Value* b
   static constexpr P kSigned[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
   static constexpr P kUnsigned[] = {P::ICMP_EQ,  P::ICMP_NE,  P::ICMP_ULT,
                                     P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
-  if (operand.isFloat()) {
-    bool narrow = !a->getType()->isFPOrFPVectorTy();
-    if (narrow) a = widenToFloat(operand, a, nullptr), b = widenToFloat(operand, b, nullptr);
-    return builder_.CreateFCmp(kFloat[i], a, b);
-  }
+  if (operand.isFloat()) return builder_.CreateFCmp(kFloat[i], a, b);
   return builder_.CreateICmp(operand.isInt() ? kSigned[i] : kUnsigned[i], a, b);
 }
 
@@ -187,7 +179,6 @@ Value* KernelEmitter::emitMinMax(bool isMax, Value* a, Value* b) {
 }
 
 Value* KernelEmitter::emitFloatBinary(BinaryOp op, Value* a, Value* b, const NodeRef& where) {
-  llvm::Constant* zero = llvm::Constant::getNullValue(a->getType());
   switch (op) {
   case BinaryOp::kAdd:
     return builder_.CreateFAdd(a, b);
@@ -199,14 +190,6 @@ Value* KernelEmitter::emitFloatBinary(BinaryOp op, Value* a, Value* b, const Nod
     return builder_.CreateFDiv(a, b);
   case BinaryOp::kMod:
     return builder_.CreateFRem(a, b);
-  case BinaryOp::kFloorDiv:
-    return callUnary(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
-  case BinaryOp::kFloorMod: { // the sign of the divisor
-    Value* r = builder_.CreateFRem(a, b);
-    Value* differ = builder_.CreateXor(builder_.CreateFCmpOLT(r, zero), builder_.CreateFCmpOLT(b, zero));
-    Value* adjust = builder_.CreateAnd(builder_.CreateFCmpUNE(r, zero), differ);
-    return builder_.CreateSelect(adjust, builder_.CreateFAdd(r, b), r);
-  }
   case BinaryOp::kMin:
     return emitMinMax(false, a, b);
   case BinaryOp::kMax:
@@ -226,7 +209,7 @@ Value* KernelEmitter::emitIntBinary(BinaryOp op, bool isSigned, Value* a, Value*
     return builder_.CreateMul(a, b);
   case BinaryOp::kDiv:
   case BinaryOp::kMod:
-  case BinaryOp::kFloorDiv:
+  case BinaryOp::kFloorDiv: // of sizes: in programs lower_arithmetic has replaced them
   case BinaryOp::kFloorMod:
     return emitDivision(op, isSigned, a, b);
   case BinaryOp::kMin:

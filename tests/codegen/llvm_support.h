@@ -4,6 +4,7 @@
 
 #include "codegen/llvm.h"
 #include "ir/build.h"
+#include "loop/passes/passes.h"
 
 #include <gtest/gtest.h>
 
@@ -90,11 +91,12 @@ private:
   bevel_ctx ctx_{};
 };
 
-/// Compiles for this machine without the on-disk cache; fails the test when that fails.
-inline std::shared_ptr<const JitModule> jit(const std::vector<KernelSource>& kernels,
-                                            const Target& target = Target::host(),
-                                            CompileOptions options = {}) {
+/// Compiles for this machine without the on-disk cache; fails the test when that fails. Kernels compute in machine types,
+/// as all that are lowered.
+inline std::shared_ptr<const JitModule>
+jit(std::vector<KernelSource> kernels, const Target& target = Target::host(), CompileOptions options = {}) {
   options.useCache = false;
+  for (KernelSource& k : kernels) k.function = *lowerScalarTypes(k.function, target);
   auto module = compileJit(kernels, target, options);
   if (!module) {
     ADD_FAILURE() << module.error().str();

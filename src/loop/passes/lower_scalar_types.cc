@@ -168,6 +168,8 @@ private:
   Expr castValue(const CastNode& c) {
     DType to = c.dtype;
     Expr v = value(c.value);
+    if (c.value->dtype == to)
+      return v; // rounding again would make the infinity of a float8 its largest value
     if (isFloat4(to)) return decodeFloat4(encodeFloat4(castTo(wideFloat(to), v)));
     if (isSmallFloat(to)) return castTo(wideFloat(to), castTo(to, castTo(wideFloat(to), v))); // rounds
     if (isSubByte(to))
@@ -186,6 +188,7 @@ private:
   /// nothing is computed.
   Expr stored(const Expr& e) {
     if (!isSmallFloat(e->dtype)) return value(e);
+    if (const auto* c = e.as<CastNode>(); c && c->value->dtype == e->dtype) return stored(c->value);
     if (const auto* l = e.as<LoadNode>()) return isFloat4(e->dtype) ? loadPart(Load(l)) : rawLoad(*l);
     if (const auto* f = e.as<FloatImmNode>())
       return isFloat4(e->dtype) ? constant(DType::UInt(8), int64_t(encodeFloat(e->dtype, f->value))) : e;
