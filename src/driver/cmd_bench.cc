@@ -111,6 +111,8 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   Measured out;
   BEVEL_TRY(Module counted, countWork(module));
   out.flops = attrFloat(cast<PrimFuncNode>(counted->find(name))->attrs, "flops", -1);
+  ProgramInputs inputs{"", f.inputs, f.random, options.dims};
+  BEVEL_TRY(auto scalars, programScalars(cast<PrimFuncNode>(module->find(name)), inputs));
   BEVEL_TRY(Module prepared, preparedProgram(module, name, options));
   PrimFunc program = cast<PrimFuncNode>(prepared->find(name));
   BEVEL_TRY(Compiled compiled, emitModule(prepared, options));
@@ -119,9 +121,7 @@ Result<Measured> measureProgram(const Module& module, const BenchFlags& f, const
   out.compilePeak = peakMegabytes();
   out.kernels = 1;
   out.fromCache = compiled.kernels.fromCache;
-  ProgramInputs inputs{"", f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
-  BEVEL_TRY(auto scalars, programScalars(program, inputs));
   BEVEL_TRY(auto session, Session::create(loaded, f.threads));
   const std::vector<Tensor> buffers(tensors.begin(), tensors.end());
   clearProgress();

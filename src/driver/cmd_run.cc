@@ -173,11 +173,11 @@ Status runProgram(const Module& module, const std::string& name, const RunFlags&
   ModuleDecisions asked; // a program asks nothing over its module
   asked.answers = options.answers;
   BEVEL_CHECK(asked.checkAnswers());
+  ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
+  BEVEL_TRY(auto scalars, programScalars(cast<PrimFuncNode>(module->find(name)), inputs));
   BEVEL_TRY(Module prepared, preparedProgram(module, name, options));
   PrimFunc program = cast<PrimFuncNode>(prepared->find(name));
-  ProgramInputs inputs{f.inputDir, f.inputs, f.random, options.dims};
   BEVEL_TRY(auto tensors, programTensors(program, inputs));
-  BEVEL_TRY(auto scalars, programScalars(program, inputs));
   if (f.interpret) {
     Status ran = onLargeStack([&] { return interpret(program, tensors, {scalars.begin(), scalars.end()}); });
     if (!ran && ran.error().code == ErrorCode::kInternal)

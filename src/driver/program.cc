@@ -116,6 +116,10 @@ Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const Progr
   for (size_t i = 0; i < program->params.size(); ++i) {
     const Var& p = program->params[i];
     if (program->buffers[i]) continue;
+    if (!p->dtype.isInteger() && !p->dtype.isBool())
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("scalar parameter '{}' is {}: only integers can be given here", p->name,
+                              p->dtype.str()));
     auto given = inputs.dims.find(p->name);
     if (given == inputs.dims.end())
       return fail(Error(ErrorCode::kUsage, fmt::format("scalar parameter '{}' has no value", p->name))

@@ -24,7 +24,7 @@ struct ProgramInputs {
 /// A tensor for every buffer parameter, to be written in place.
 Result<std::vector<Ref<TensorObject>>> programTensors(const PrimFunc& program, const ProgramInputs& inputs);
 
-/// A value for every scalar parameter (an integer), by its name in `dims`.
+/// A value for every scalar parameter, by its name in `dims`. Floats have none and are refused.
 Result<std::vector<int64_t>> programScalars(const PrimFunc& program, const ProgramInputs& inputs);
 
 } // namespace bevel

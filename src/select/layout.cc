@@ -6,12 +6,16 @@
 //                                          lv3 = R.nn.max_pool(lv2, …, data_layout="NHWC")
 //                                          gv = R.permute_dims(lv3, axes=[0, 3, 1, 2])
 //
-// Bindings are visited in order. 1. A variable may be available in several forms: logical, or with its axes
-// in another order; a form is made by a permute_dims when something first asks for it. 2. A convolution of
-// enough outputs (or as the answer to its question says) asks for its input channels last, and gives its result so. 3. Operators that bear another
-// order of axes (layout_ops.cc) follow their inputs. 4. A permute_dims of the model only notes a form: it is
-// emitted where something asks for the logical order, so transposes that cancel vanish. 5. Everything else,
-// and what leaves a dataflow block or a branch, asks for logical values.
+// Bindings are visited in order.
+//
+// 1. A variable may be available in several forms: logical, or with its axes in another order; a form is made by a
+//    permute_dims when something first asks for it.
+// 2. A convolution of enough outputs (or as the answer to its question says) asks for its input channels last, and
+//    gives its result so.
+// 3. Operators that bear another order of axes (layout_ops.cc) follow their inputs.
+// 4. A permute_dims of the model only notes a form: it is emitted where something asks for the logical order, so
+//    transposes that cancel vanish.
+// 5. Everything else, and what leaves a dataflow block or a branch, asks for logical values.
 #include "select/layout_impl.h"
 
 #include "graph/passes/passes.h"
