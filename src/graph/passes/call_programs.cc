@@ -110,11 +110,11 @@ struct Roles {
     for (size_t i = 0; i < f->params.size(); ++i) {
       const Var& p = f->params[i];
       if (!f->buffers[i] && !p->dtype.isInteger() && !p->dtype.isBool())
-        return fail(
-            Error(ErrorCode::kUnsupported, "parameter '" + p->name + "' is " + p->dtype.str() +
-                                               ", which cannot come from outside of a library")
-                .at(f)
-                .help("parameters are buffers, integers and booleans; or make the program private and call it"));
+        return fail(Error(ErrorCode::kUnsupported, "parameter '" + p->name + "' is " + p->dtype.str() +
+                                                       ", which cannot come from outside of a library")
+                        .at(f)
+                        .help("parameters are buffers, integers and booleans; or make the program private "
+                              "and call it"));
       if (f->buffers[i])
         r.inputs.push_back(f->buffers[i]);
       else
