@@ -145,6 +145,18 @@ Function withAttr(const Function& f, const std::string& key, NodeRef value);
 template <class T> Ref<T> mutableCopy(const Ref<const T>& node) {
   return make<T>(*node);
 }
+template <class T> void setFields(T&) {}
+template <class T, class Field, class Value, class... More>
+void setFields(T& node, Field field, Value&& value, More&&... more) {
+  node.*field = std::forward<Value>(value);
+  setFields(node, std::forward<More>(more)...);
+}
+/// A copy with other values of fields: with(loop, &ForNode::extent, extent, &ForNode::body, body).
+template <class T, class... Changes> Ref<const T> with(const Ref<const T>& node, Changes&&... changes) {
+  auto copy = mutableCopy(node);
+  setFields(*copy, std::forward<Changes>(changes)...);
+  return copy;
+}
 
 /// int64 expressions of static dimensions, and back (nothing when one is symbolic).
 Array<Expr> dims(const std::vector<int64_t>& shape);

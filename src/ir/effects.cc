@@ -9,13 +9,10 @@ namespace bevel {
 
 bool readsMemory(const NodeRef& node) {
   if (node.is<VarNode>() || node.is<IntImmNode>()) return false;
-  bool found = false;
-  walk(node, [&](const NodeRef& n) {
+  return anyNode(node, [](const NodeRef& n) {
     const auto* call = n.as<CallNode>();
-    found |= n.is<LoadNode>() || (call && intrinInfo(call->op).effect != Effect::kPure);
-    return !found;
+    return n.is<LoadNode>() || (call && intrinInfo(call->op).effect != Effect::kPure);
   });
-  return found;
 }
 
 Effect effectOf(const NodeRef& node) {

@@ -172,6 +172,12 @@ void walk(const NodeRef& root, FunctionRef<bool(const NodeRef&)> f) {
   if (root) Walker{f, [](const NodeRef&) {}}.visit(root);
 }
 
+bool anyNode(const NodeRef& root, FunctionRef<bool(const NodeRef&)> pred) {
+  bool found = false;
+  walk(root, [&](const NodeRef& n) { return found = found || pred(n), !found; });
+  return found;
+}
+
 void postWalk(const NodeRef& root, FunctionRef<void(const NodeRef&)> f) {
   if (root) Walker{[](const NodeRef&) { return true; }, f}.visit(root);
 }
@@ -337,21 +343,56 @@ std::vector<NodeRef> freeVars(const NodeRef& node) {
 }
 
 bool usesVar(const NodeRef& node, const NodeRef& var) {
-  bool found = false;
-  walk(node, [&](const NodeRef& n) {
-    found |= n == var;
-    return !found;
-  });
-  return found;
+  return anyNode(node, [&](const NodeRef& n) { return n == var; });
 }
 
 bool usesAnyVar(const NodeRef& node, FunctionRef<bool(const VarNode*)> pred) {
-  bool found = false;
-  walk(node, [&](const NodeRef& n) {
-    if (const auto* v = n.as<VarNode>()) found |= pred(v);
-    return !found;
-  });
-  return found;
+  return anyNode<VarNode>(node, [&](const VarNode& v) { return pred(&v); });
+}
+
+std::optional<ElementAccess> elementAccess(const NodeRef& node) {
+  if (const auto* l = node.as<LoadNode>()) return ElementAccess{l->buffer, l->indices, l->predicate};
+  if (const auto* s = node.as<StoreNode>()) return ElementAccess{s->buffer, s->indices, s->predicate};
+  return std::nullopt;
+}
+
+NodeRef withAccess(const NodeRef& access, const Buffer& buffer, const Array<Expr>& indices) {
+  auto at = [&]<class T>(const Ref<const T>& node) -> NodeRef {
+    return with(node, &T::buffer, buffer, &T::indices, indices);
+  };
+  return access.is<LoadNode>() ? at(cast<LoadNode>(access)) : at(cast<StoreNode>(access));
+}
+
+namespace {
+
+const Field* bodyField(const Node& s) {
+  static const auto table = [] {
+    std::array<const Field*, size_t(kNumKinds)> fields = {};
+    for (size_t k = 0; k < fields.size(); ++k)
+      for (const Field& f : kindInfo(Kind(k)).fields)
+        if (std::string_view(f.name) == "body") fields[k] = &f;
+    return fields;
+  }();
+  return s.kind >= Kind::kStore && s.kind <= Kind::kBlockRealize ? table[size_t(s.kind)] : nullptr;
+}
+
+} // namespace
+
+const Stmt* bodyOf(const NodeRef& s) {
+  const Field* body = s ? bodyField(*s) : nullptr;
+  return body ? static_cast<const Stmt*>(static_cast<const RefBase*>(&nodeField(*s, *body))) : nullptr;
+}
+
+Stmt withBody(const Stmt& s, Stmt body) {
+  Ref<Node> copy(kindInfo(*s).clone(*s));
+  nodeField(*copy, *bodyField(*s)) = NodeRef(std::move(body));
+  return cast<StmtNode>(NodeRef(copy));
+}
+
+Stmt withBranches(const If& s, const Expr& condition, const Stmt& thenBody, const Stmt& elseBody) {
+  if (!thenBody && !elseBody) return nullptr;
+  return with(s, &IfNode::condition, thenBody ? condition : logicalNot(condition), &IfNode::thenBody,
+              thenBody ? thenBody : elseBody, &IfNode::elseBody, thenBody ? elseBody : nullptr);
 }
 
 Origin mergeOrigins(const Origin& a, const Origin& b) {

@@ -6,6 +6,7 @@
 #include "base/function_ref.h"
 #include "ir/graph.h"
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -29,6 +30,18 @@ void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f
 /// Visits all nodes under root once each (shared nodes are visited once), parents before children; f returns
 /// false to skip the children.
 void walk(const NodeRef& root, FunctionRef<bool(const NodeRef&)> f);
+/// Whether some node under root, root included, fulfils the predicate.
+bool anyNode(const NodeRef& root, FunctionRef<bool(const NodeRef&)> pred);
+/// Some node of kind T; expressions are not searched for statements.
+template <class T, class Pred> bool anyNode(const NodeRef& root, Pred pred) {
+  bool found = false;
+  walk(root, [&](const NodeRef& n) {
+    const auto* node = n.as<T>();
+    found = found || (node && pred(*node));
+    return !found && !(std::is_base_of_v<StmtNode, T> && n.is<ExprNode>());
+  });
+  return found;
+}
 /// Children before parents.
 void postWalk(const NodeRef& root, FunctionRef<void(const NodeRef&)> f);
 
@@ -72,6 +85,22 @@ NodeRef replaceBuffers(const NodeRef& node, const BufferMap& map);
 template <class T> Ref<const T> replaceBuffers(const Ref<const T>& node, const BufferMap& map) {
   return cast<T>(replaceBuffers(NodeRef(node), map));
 }
+/// What a Load or a Store says of the element: nothing for other nodes.
+struct ElementAccess {
+  const Buffer& buffer;
+  const Array<Expr>& indices;
+  const Expr& predicate;
+};
+std::optional<ElementAccess> elementAccess(const NodeRef& node);
+/// The Load or Store at another place.
+NodeRef withAccess(const NodeRef& access, const Buffer& buffer, const Array<Expr>& indices);
+
+/// The field "body" of a statement, where most kinds hold the one below them; null for the others.
+const Stmt* bodyOf(const NodeRef& s);
+Stmt withBody(const Stmt& s, Stmt body);
+/// The If with other parts: of a lost first branch the negation stays, without both branches nothing (null).
+Stmt withBranches(const If& s, const Expr& condition, const Stmt& thenBody, const Stmt& elseBody);
+
 /// Copies with every bound variable, loop, buffer and graph variable fresh (same names).
 NodeRef freshen(const NodeRef& node);
 template <class T> Ref<const T> freshen(const Ref<const T>& node) {

@@ -3,43 +3,22 @@
 #include "ir/effects.h"
 #include "ir/structural.h"
 
-#include <array>
 #include <unordered_set>
 
 namespace bevel {
 
-namespace {
-
-// Where most kinds of statements hold the one below them: the field "body". Null for the others.
-const Field* bodyField(const Node& s) {
-  static const auto table = [] {
-    std::array<const Field*, size_t(kNumKinds)> fields = {};
-    for (size_t k = 0; k < fields.size(); ++k)
-      for (const Field& f : kindInfo(Kind(k)).fields)
-        if (std::string_view(f.name) == "body") fields[k] = &f;
-    return fields;
-  }();
-  return table[size_t(s.kind)];
-}
-
-Stmt& bodyOf(Node& s, const Field& f) {
-  return *reinterpret_cast<Stmt*>(reinterpret_cast<char*>(&s) + f.offset);
-}
-
-} // namespace
-
 int numChildren(const Stmt& s) {
   if (const auto* list = s.as<SeqNode>()) return int(list->stmts.size());
   if (s.is<IfNode>()) return 2;
-  return bodyField(*s) || s.is<BlockRealizeNode>() ? 1 : 0;
+  return bodyOf(s) || s.is<BlockRealizeNode>() ? 1 : 0;
 }
 
 Stmt childAt(const Stmt& s, int slot) {
   if (const auto* list = s.as<SeqNode>()) return list->stmts[size_t(slot)];
   if (const auto* branch = s.as<IfNode>()) return slot == 0 ? branch->thenBody : branch->elseBody;
   if (const auto* realize = s.as<BlockRealizeNode>()) return realize->block->body;
-  const Field* body = bodyField(*s);
-  return body ? bodyOf(const_cast<StmtNode&>(*s), *body) : nullptr;
+  const Stmt* body = bodyOf(s);
+  return body ? *body : nullptr;
 }
 
 namespace {
@@ -56,37 +35,20 @@ Stmt withSeqChild(const Stmt& s, int slot, Stmt child) {
   return items.empty() ? nullptr : seq(items);
 }
 
-Stmt withIfChild(const Stmt& s, int slot, Stmt child) {
-  auto copy = mutableCopy(cast<IfNode>(s));
-  (slot == 0 ? copy->thenBody : copy->elseBody) = std::move(child);
-  if (!copy->thenBody && !copy->elseBody) return nullptr;
-  if (!copy->thenBody) {
-    copy->condition = logicalNot(copy->condition);
-    copy->thenBody = copy->elseBody;
-    copy->elseBody = nullptr;
-  }
-  return Stmt(copy);
-}
-
 } // namespace
 
 Stmt withChild(const Stmt& s, int slot, Stmt child) {
   if (s.is<SeqNode>()) return withSeqChild(s, slot, std::move(child));
-  if (s.is<IfNode>()) return withIfChild(s, slot, std::move(child));
+  if (const auto* branch = s.as<IfNode>())
+    return withBranches(If(branch), branch->condition, slot == 0 ? child : branch->thenBody,
+                        slot == 0 ? branch->elseBody : child);
   if (s.is<BlockRealizeNode>()) {
     BEVEL_ASSERT(child, "a block lost its body");
-    auto realize = mutableCopy(cast<BlockRealizeNode>(s));
-    auto block = mutableCopy(realize->block);
-    block->body = std::move(child);
-    realize->block = Block(block);
-    return Stmt(realize);
+    auto realize = cast<BlockRealizeNode>(s);
+    return with(realize, &BlockRealizeNode::block, with(realize->block, &BlockNode::body, child));
   }
-  const Field* body = bodyField(*s);
-  BEVEL_ASSERT(body, "a statement without children on a path");
-  if (!child) return nullptr;
-  Ref<Node> copy(kindInfo(*s).clone(*s));
-  bodyOf(*copy, *body) = std::move(child);
-  return cast<StmtNode>(NodeRef(copy));
+  BEVEL_ASSERT(bodyOf(s), "a statement without children on a path");
+  return child ? withBody(s, std::move(child)) : nullptr;
 }
 
 namespace {

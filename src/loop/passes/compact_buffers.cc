@@ -30,25 +30,11 @@ private:
 
   NodeRef visit(const NodeRef& node) override {
     if (node.is<AllocNode>()) return visitAlloc(cast<AllocNode>(node));
-    if (node.is<LoadNode>()) {
-      Load l = cast<LoadNode>(ContextRewriter::visit(node));
-      auto it = shrunk_.find(l->buffer->data);
-      if (it == shrunk_.end()) return l;
-      auto copy = mutableCopy(l);
-      copy->buffer = it->second.buffer;
-      copy->indices = shifted(l->indices, it->second);
-      return Load(copy);
-    }
-    if (node.is<StoreNode>()) {
-      Store s = cast<StoreNode>(ContextRewriter::visit(node));
-      auto it = shrunk_.find(s->buffer->data);
-      if (it == shrunk_.end()) return s;
-      auto copy = mutableCopy(s);
-      copy->buffer = it->second.buffer;
-      copy->indices = shifted(s->indices, it->second);
-      return Store(copy);
-    }
-    return ContextRewriter::visit(node);
+    NodeRef out = ContextRewriter::visit(node);
+    auto access = elementAccess(out);
+    auto it = access ? shrunk_.find(access->buffer->data) : shrunk_.end();
+    if (it == shrunk_.end()) return out;
+    return withAccess(out, it->second.buffer, shifted(access->indices, it->second));
   }
 
   Array<Expr> shifted(const Array<Expr>& indices, const Shrunk& s) {
@@ -134,9 +120,7 @@ private:
       bool smaller = size ? fits < *size : !analyzer.prove(whole <= intImm(fits));
       return smaller ? intImm(fits) : nullptr;
     }
-    bool overLoops = usesAnyVar(e, [&](const VarNode* v) {
-      return std::any_of(loops.begin(), loops.end(), [&](const For& l) { return l->var.get() == v; });
-    });
+    bool overLoops = std::ranges::any_of(loops, [&](const For& l) { return usesVar(e, l->var); });
     if (overLoops || readsMemory(e) || hasMinMax(e) || !analyzer.prove(e <= whole) ||
         analyzer.proveEqual(e, whole))
       return nullptr;
@@ -145,13 +129,8 @@ private:
 
   /// A bound that could not be decided: seldom less than the whole.
   static bool hasMinMax(const Expr& e) {
-    bool found = false;
-    walk(e, [&](const NodeRef& n) {
-      const auto* b = n.as<BinaryNode>();
-      found |= b && (b->op == BinaryOp::kMin || b->op == BinaryOp::kMax);
-      return !found;
-    });
-    return found;
+    return anyNode<BinaryNode>(
+        e, [](const BinaryNode& b) { return b.op == BinaryOp::kMin || b.op == BinaryOp::kMax; });
   }
 
   std::string_view kind_; // of the target

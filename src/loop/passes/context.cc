@@ -37,12 +37,8 @@ NodeRef ContextRewriter::visit(const NodeRef& node) {
 
 /// Nothing is left of a statement whose body went.
 NodeRef ContextRewriter::unlessEmpty(NodeRef s) {
-  bool empty = false;
-  if (const auto* a = s.as<AllocNode>()) empty = !a->body;
-  if (const auto* d = s.as<DeclBufferNode>()) empty = !d->body;
-  if (const auto* a = s.as<AttrStmtNode>()) empty = !a->body;
-  if (const auto* w = s.as<WhileNode>()) empty = !w->body;
-  return empty ? nullptr : s;
+  const Stmt* body = s.is<BlockNode>() ? nullptr : bodyOf(s);
+  return body && !*body ? nullptr : s;
 }
 
 NodeRef ContextRewriter::visitFor(const For& loop) {
@@ -54,11 +50,7 @@ NodeRef ContextRewriter::visitFor(const For& loop) {
   analyzer.unbind(loop->var);
   if (!body) return nullptr;
   if (lo == loop->min && extent == loop->extent && body == loop->body) return loop;
-  auto copy = mutableCopy(loop);
-  copy->min = lo;
-  copy->extent = extent;
-  copy->body = body;
-  return For(copy);
+  return with(loop, &ForNode::min, lo, &ForNode::extent, extent, &ForNode::body, body);
 }
 
 NodeRef ContextRewriter::visitIf(const If& s) {
@@ -66,12 +58,7 @@ NodeRef ContextRewriter::visitIf(const If& s) {
   Stmt thenBody = under(condition, s->thenBody);
   Stmt elseBody = s->elseBody ? under(logicalNot(condition), s->elseBody) : nullptr;
   if (condition == s->condition && thenBody == s->thenBody && elseBody == s->elseBody) return s;
-  if (!thenBody && !elseBody) return nullptr;
-  auto copy = mutableCopy(s);
-  copy->condition = thenBody ? condition : logicalNot(condition);
-  copy->thenBody = thenBody ? thenBody : elseBody;
-  copy->elseBody = thenBody ? elseBody : nullptr;
-  return If(copy);
+  return withBranches(s, condition, thenBody, elseBody);
 }
 
 NodeRef ContextRewriter::visitRealize(const BlockRealize& r) {
@@ -91,9 +78,7 @@ NodeRef ContextRewriter::visitIfThenElse(const Call& c) {
   Expr condition = (*this)(c->arg(0));
   Expr a = under(condition, c->arg(1)), b = under(logicalNot(condition), c->arg(2));
   if (condition == c->arg(0) && a == c->arg(1) && b == c->arg(2)) return c;
-  auto copy = mutableCopy(c);
-  copy->args = {condition, a, b};
-  return Call(copy);
+  return with(c, &CallNode::args, Array<NodeRef>{condition, a, b});
 }
 
 template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
@@ -103,10 +88,7 @@ template <class L> NodeRef ContextRewriter::visitLet(const Ref<const L>& let) {
   analyzer.unbind(let->var);
   if (!body) return nullptr;
   if (value == let->value && body == let->body) return let;
-  auto copy = mutableCopy(let);
-  copy->value = value;
-  copy->body = body;
-  return Ref<const L>(copy);
+  return with(let, &L::value, value, &L::body, body);
 }
 
 bool isPure(const Expr& e) {
@@ -114,12 +96,7 @@ bool isPure(const Expr& e) {
 }
 
 Expr stripLikely(const Expr& e) {
-  bool any = false;
-  walk(e, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) any |= c->op == Intrin::kLikely;
-    return !any;
-  });
-  if (!any) return e;
+  if (!anyNode<CallNode>(e, [](const CallNode& c) { return c.op == Intrin::kLikely; })) return e;
   return cast<ExprNode>(rewrite(e, [](const NodeRef& n) -> NodeRef {
     const auto* c = n.as<CallNode>();
     return c && c->op == Intrin::kLikely ? c->args[0] : n;
@@ -161,10 +138,7 @@ Stmt orNoOp(const Stmt& s) {
 }
 
 PrimFunc withBody(const PrimFunc& f, Stmt body) {
-  if (body == f->body) return f;
-  auto copy = mutableCopy(f);
-  copy->body = orNoOp(body);
-  return copy;
+  return body == f->body ? f : with(f, &PrimFuncNode::body, orNoOp(body));
 }
 
 } // namespace bevel

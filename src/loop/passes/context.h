@@ -10,6 +10,9 @@
 
 namespace bevel {
 
+/// A function with another body, which does nothing where it is null.
+PrimFunc withBody(const PrimFunc& f, Stmt body);
+
 /// Subclasses override visit() and call ContextRewriter::visit for the default, which enters scopes.
 class ContextRewriter : public Rewriter {
 public:
@@ -17,13 +20,7 @@ public:
     memoise = false;
     bindDims(f, analyzer);
   }
-  PrimFunc run(const PrimFunc& f) {
-    Stmt body = cast<StmtNode>((*this)(NodeRef(f->body)));
-    if (body == f->body) return f;
-    auto copy = mutableCopy(f);
-    copy->body = body ? body : seq({});
-    return copy;
-  }
+  PrimFunc run(const PrimFunc& f) { return withBody(f, (*this)(f->body)); }
 
 protected:
   Analyzer analyzer;
@@ -51,8 +48,6 @@ Stmt orNoOp(const Stmt& s);
 bool isNoOp(const Stmt& s);
 /// The stores and evaluations in it, each once however often it runs.
 int64_t countStatements(const NodeRef& s);
-/// A function with another body.
-PrimFunc withBody(const PrimFunc& f, Stmt body);
 /// T.likely stripped from a condition.
 Expr stripLikely(const Expr& e);
 

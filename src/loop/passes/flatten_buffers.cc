@@ -44,42 +44,29 @@ private:
 
   NodeRef visit(const NodeRef& node) override {
     switch (node->kind) {
-    case Kind::kAlloc: {
-      auto copy = mutableCopy(cast<AllocNode>(node));
-      copy->buffer = flat(copy->buffer, copy->buffer->name);
-      copy->body = (*this)(copy->body);
-      return copy->body ? NodeRef(Alloc(copy)) : NodeRef();
-    }
-    case Kind::kDeclBuffer: {
-      auto copy = mutableCopy(cast<DeclBufferNode>(node));
-      copy->buffer = flat(copy->buffer, copy->buffer->name);
-      copy->body = (*this)(copy->body);
-      views_[copy->buffer->data].pop_back();
-      return copy->body ? NodeRef(DeclBuffer(copy)) : NodeRef();
-    }
-    case Kind::kLoad: {
-      Load l = cast<LoadNode>(ContextRewriter::visit(node));
-      const Flat* v = view(l->buffer, l->indices.size());
-      if (!v) return l;
-      auto copy = mutableCopy(l);
-      copy->buffer = v->buffer;
-      copy->indices = {address(*v, l->indices)};
-      return Load(copy);
-    }
+    case Kind::kAlloc:
+      return visitView(cast<AllocNode>(node));
+    case Kind::kDeclBuffer:
+      return visitView(cast<DeclBufferNode>(node));
+    case Kind::kLoad:
     case Kind::kStore: {
-      Store s = cast<StoreNode>(ContextRewriter::visit(node));
-      const Flat* v = view(s->buffer, s->indices.size());
-      if (!v) return s;
-      auto copy = mutableCopy(s);
-      copy->buffer = v->buffer;
-      copy->indices = {address(*v, s->indices)};
-      return Store(copy);
+      NodeRef out = ContextRewriter::visit(node);
+      auto access = elementAccess(out);
+      const Flat* v = view(access->buffer, access->indices.size());
+      return v ? withAccess(out, v->buffer, {address(*v, access->indices)}) : out;
     }
     case Kind::kCall:
       return visitCall(cast<CallNode>(node));
     default:
       return ContextRewriter::visit(node);
     }
+  }
+
+  template <class T> NodeRef visitView(const Ref<const T>& node) {
+    Buffer made = flat(node->buffer, node->buffer->name);
+    Stmt body = (*this)(node->body);
+    views_[made->data].pop_back();
+    return body ? NodeRef(with(node, &T::buffer, made, &T::body, body)) : NodeRef();
   }
 
   /// Whole buffers and regions as arguments become the flat buffer.

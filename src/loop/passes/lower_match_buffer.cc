@@ -34,23 +34,12 @@ private:
   NodeRef visit(const NodeRef& node) override {
     if (const auto* block = node.as<BlockNode>(); block && !block->matches.empty())
       return lowerBlock(cast<BlockNode>(node));
-    if (node.is<LoadNode>()) {
-      Load l = cast<LoadNode>(visitChildren(node));
-      auto it = views_.find(l->buffer->data);
-      if (it == views_.end()) return l;
-      auto copy = mutableCopy(l);
-      copy->buffer = it->second->buffer;
-      copy->indices = throughView(l->indices, *it->second);
-      return Load(copy);
-    }
-    if (node.is<StoreNode>()) {
-      Store s = cast<StoreNode>(visitChildren(node));
-      auto it = views_.find(s->buffer->data);
-      if (it == views_.end()) return s;
-      auto copy = mutableCopy(s);
-      copy->buffer = it->second->buffer;
-      copy->indices = throughView(s->indices, *it->second);
-      return Store(copy);
+    if (elementAccess(node)) {
+      NodeRef out = visitChildren(node);
+      auto access = elementAccess(out);
+      auto it = views_.find(access->buffer->data);
+      if (it == views_.end()) return out;
+      return withAccess(out, it->second->buffer, throughView(access->indices, *it->second));
     }
     if (node.is<BufferRegionNode>()) {
       BufferRegion r = cast<BufferRegionNode>(visitChildren(node));

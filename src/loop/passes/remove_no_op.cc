@@ -69,20 +69,14 @@ private:
     Stmt body = (*this)(node->body);
     if (!body && removable) return nullptr;
     if (body == node->body) return node;
-    auto copy = mutableCopy(node);
-    copy->body = orNoOp(body);
-    return Ref<const T>(copy);
+    return with(node, &T::body, orNoOp(body));
   }
 
   NodeRef visitIf(const If& s) {
     Stmt a = (*this)(s->thenBody), b = s->elseBody ? (*this)(s->elseBody) : nullptr;
     if (!a && !b) return isPure(s->condition) ? NodeRef() : NodeRef(make<const EvaluateNode>(s->condition));
     if (a == s->thenBody && b == s->elseBody) return s;
-    auto copy = mutableCopy(s);
-    copy->condition = a ? s->condition : logicalNot(s->condition);
-    copy->thenBody = a ? a : b;
-    copy->elseBody = a ? b : nullptr;
-    return If(copy);
+    return withBranches(s, s->condition, a, b);
   }
 
   static bool writesItself(const StoreNode& s) {

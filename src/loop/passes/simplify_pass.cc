@@ -80,9 +80,7 @@ private:
       changed |= !(out.back() == i);
     }
     if (!changed) return access;
-    auto copy = mutableCopy(access);
-    copy->indices = out;
-    return Ref<const T>(copy);
+    return with(access, &T::indices, out);
   }
   Expr simplifyIndex(const Expr& e) {
     if (const auto* r = e.as<RampNode>()) {
@@ -98,9 +96,7 @@ private:
     auto p = asConst(out->predicate);
     if (!p) return out;
     if (*p == 0) return nullptr;
-    auto copy = mutableCopy(out);
-    copy->predicate = nullptr;
-    return Store(copy);
+    return with(out, &StoreNode::predicate, nullptr);
   }
 
   NodeRef visitIf(const If& s) {
@@ -109,10 +105,7 @@ private:
       if (*k) return (*this)(NodeRef(s->thenBody));
       return s->elseBody ? (*this)(NodeRef(s->elseBody)) : NodeRef();
     }
-    if (c == s->condition) return ContextRewriter::visit(s);
-    auto copy = mutableCopy(s);
-    copy->condition = c;
-    return ContextRewriter::visit(If(copy));
+    return ContextRewriter::visit(c == s->condition ? s : with(s, &IfNode::condition, c));
   }
 
   NodeRef visitFor(const For& loop) {
@@ -123,11 +116,8 @@ private:
       if (*c == 1 && loop->forKind != ForKind::kThreadBinding)
         return (*this)(substitute(NodeRef(loop->body), {{loop->var, lo}}));
     }
-    if (extent == loop->extent && lo == loop->min) return ContextRewriter::visit(loop);
-    auto copy = mutableCopy(loop);
-    copy->extent = extent;
-    copy->min = lo;
-    return ContextRewriter::visit(For(copy));
+    bool changed = !(extent == loop->extent && lo == loop->min);
+    return ContextRewriter::visit(changed ? with(loop, &ForNode::extent, extent, &ForNode::min, lo) : loop);
   }
 };
 
