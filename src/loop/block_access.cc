@@ -19,34 +19,14 @@ std::unordered_set<Var, RefHash> buffersWritten(const std::vector<BufferAccess>&
 }
 
 BufferRegion withoutChanging(const BufferRegion& region, const std::unordered_set<Var, RefHash>& changing) {
-  Array<Range> ranges = region->region;
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    bool changes = false;
-    walk(ranges[d], [&](const NodeRef& n) {
-      changes |= n.is<LoadNode>() && changing.contains(n.as<LoadNode>()->buffer->data);
-      return !changes;
-    });
-    const Expr& size = region->buffer->shape[d];
-    if (changes) ranges.set(d, range(constant(size->dtype, 0), size));
-  }
+  Array<Range> ranges = region->region, whole = fullRegion(region->buffer)->region;
+  auto changes = [&](const LoadNode& l) { return changing.contains(l.buffer->data); };
+  for (size_t d = 0; d < ranges.size(); ++d)
+    if (anyNode<LoadNode>(ranges[d], changes)) ranges.set(d, whole[d]);
   return ranges == region->region ? region : make<const BufferRegionNode>(region->buffer, ranges);
 }
 
 namespace {
-
-/// Data variables of buffers and views that are made inside root.
-std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root) {
-  std::unordered_set<Var, RefHash> out;
-  walk(root, [&](const NodeRef& n) {
-    if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
-    if (const auto* b = n.as<BlockNode>()) {
-      for (const Buffer& x : b->allocs) out.insert(x->data);
-      for (const MatchBuffer& m : b->matches) out.insert(m->buffer->data);
-    }
-    return n.is<StmtNode>();
-  });
-  return out;
-}
 
 void addToUnion(Array<BufferRegion>& list, const BufferRegion& region, Analyzer& analyzer) {
   for (size_t i = 0; i < list.size(); ++i)
@@ -149,18 +129,14 @@ Regions blockAccess(const Block& block, AccessOptions options) {
 
 Block withDetectedAccess(const Block& block) {
   Regions found = blockAccess(block);
-  auto copy = mutableCopy(block);
-  copy->reads = found.reads;
-  copy->writes = found.writes;
-  return copy;
+  return with(block, &BlockNode::reads, found.reads, &BlockNode::writes, found.writes);
 }
 
 PrimFunc withDetectedAccess(const PrimFunc& f) {
-  auto copy = mutableCopy(f);
-  copy->body = cast<StmtNode>(rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
+  NodeRef body = rewrite(f->body, [&](const NodeRef& n) -> NodeRef {
     return n.is<BlockNode>() ? NodeRef(withDetectedAccess(cast<BlockNode>(n))) : n;
-  }));
-  return copy;
+  });
+  return withBody(f, cast<StmtNode>(body));
 }
 
 Status checkBlockAccess(const Block& block, bool* inWrites) {
@@ -196,10 +172,8 @@ namespace {
 
 Block detect(const Block& block, bool reads, bool writes, FunctionRef<Buffer(const Var&)> bufferOf) {
   Regions found = blockAccess(block, {.bufferOf = &bufferOf});
-  auto copy = mutableCopy(block);
-  if (reads) copy->reads = found.reads;
-  if (writes) copy->writes = found.writes;
-  return copy;
+  return with(block, &BlockNode::reads, reads ? found.reads : block->reads, &BlockNode::writes,
+              writes ? found.writes : block->writes);
 }
 
 [[maybe_unused]] const bool kHooked = [] {

@@ -66,11 +66,7 @@ bool touches(const Array<BufferRegion>& regions, const Var& data) {
 }
 
 Stmt nestOf(const std::vector<For>& loops, Stmt body) {
-  for (size_t i = loops.size(); i-- > 0;) {
-    auto loop = mutableCopy(loops[i]);
-    loop->body = std::move(body);
-    body = Stmt(loop);
-  }
+  for (size_t i = loops.size(); i-- > 0;) body = with(loops[i], &ForNode::body, body);
   return body;
 }
 

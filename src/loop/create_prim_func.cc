@@ -30,13 +30,10 @@ Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loo
 
 // The root block says nothing of accesses, as in text, where it is not written.
 PrimFunc withPlainRoot(const PrimFunc& f) {
-  auto realize = mutableCopy(cast<BlockRealizeNode>(f->body));
-  auto root = mutableCopy(realize->block);
-  root->reads = root->writes = {};
-  realize->block = Block(root);
-  auto out = mutableCopy(f);
-  out->body = BlockRealize(realize);
-  return PrimFunc(out);
+  auto realize = cast<BlockRealizeNode>(f->body);
+  Array<BufferRegion> none;
+  Block root = with(realize->block, &BlockNode::reads, none, &BlockNode::writes, none);
+  return with(f, &PrimFuncNode::body, with(realize, &BlockRealizeNode::block, root));
 }
 
 class Translator {

@@ -53,18 +53,6 @@ std::optional<ConstBound> boundInside(const LinearForm& form, const Var& loop, L
   return out;
 }
 
-/// Buffers that are made under the node.
-std::unordered_set<Var, RefHash> madeUnder(const NodeRef& root) {
-  std::unordered_set<Var, RefHash> out;
-  walk(root, [&](const NodeRef& n) {
-    if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
-    if (const auto* b = n.as<BlockNode>())
-      for (const Buffer& x : b->allocs) out.insert(x->data);
-    return !n.is<ExprNode>();
-  });
-  return out;
-}
-
 class LoopCheck {
 public:
   LoopCheck(const AccessModel& model, const For& loop, bool allowReduction)
@@ -74,7 +62,7 @@ public:
     if (isConst(loop_->extent, 1) || isConst(loop_->extent, 0)) return {};
     BEVEL_CHECK(checkAxes());
     collect();
-    auto inside = madeUnder(loop_->body);
+    auto inside = buffersMadeInside(loop_->body);
     for (const Accessed& a : accesses_) {
       if (!a.access().buffer) return illegal("has an effect that regions do not describe", a.access().node);
       if (!a.access().write || inside.contains(a.access().buffer->data)) continue;

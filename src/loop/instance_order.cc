@@ -66,25 +66,14 @@ Status checkReadsOwnElement(const BlockNode& block) {
   if (accumulates(block) && block.init.is<StoreNode>() &&
       !usesVar(block.init.as<StoreNode>()->value, block.init.as<StoreNode>()->buffer->data))
     return {};
-  std::vector<std::pair<Buffer, Array<Expr>>> stores;
-  bool own = true;
-  auto isWritten = [&](const Buffer& b) { return touches(block.writes, b->data); };
-  walk(block.body, [&](const NodeRef& n) {
-    if (auto* s = n.as<StoreNode>()) stores.emplace_back(s->buffer, s->indices);
-    return true;
-  });
-  walk(block.body, [&](const NodeRef& n) {
-    if (auto* l = n.as<LoadNode>(); l && isWritten(l->buffer))
-      own &= std::ranges::any_of(stores, [&](const auto& s) {
-        return s.first->data == l->buffer->data && sameElement(s.second, l->indices);
-      });
-    return true;
-  });
-  walk(block.init, [&](const NodeRef& n) {
-    if (auto* l = n.as<LoadNode>()) own &= !isWritten(l->buffer);
-    return true;
-  });
-  if (!own) return illegal(block, "reads elements of its output that it does not update at that step");
+  auto isOutput = [&](const LoadNode& l) { return touches(block.writes, l.buffer->data); };
+  auto isOther = [&](const LoadNode& l) {
+    return isOutput(l) && !anyNode<StoreNode>(block.body, [&](const StoreNode& s) {
+             return s.buffer->data == l.buffer->data && sameElement(s.indices, l.indices);
+           });
+  };
+  if (anyNode<LoadNode>(block.body, isOther) || anyNode<LoadNode>(block.init, isOutput))
+    return illegal(block, "reads elements of its output that it does not update at that step");
   return {};
 }
 
@@ -248,22 +237,19 @@ Stmt initNest(const BlockRealize& realize, const InitHoist& hoist, const std::st
   inner->origin = realize->origin;
   Stmt nest = BlockRealize(inner);
   for (size_t i = hoist.loops.size(); i-- > 0;) {
-    auto copy = mutableCopy(hoist.loops[i]);
-    copy->var = var(copy->var->name + loopSuffix, copy->var->dtype);
-    loops[hoist.loops[i]->var] = copy->var;
-    copy->body = nest;
-    nest = Stmt(copy);
+    const Var& old = hoist.loops[i]->var;
+    Var renamed = var(old->name + loopSuffix, old->dtype);
+    loops[old] = renamed;
+    nest = with(hoist.loops[i], &ForNode::var, renamed, &ForNode::body, nest);
   }
   return substitute(nest, loops);
 }
 
 Block withoutInit(const Block& block) {
-  auto out = mutableCopy(block);
-  out->init = nullptr;
-  out->reads = block->writes;
+  Array<BufferRegion> reads = block->writes;
   for (const BufferRegion& r : block->reads)
-    if (!touches(block->writes, r->buffer->data)) out->reads.push_back(r);
-  return out;
+    if (!touches(block->writes, r->buffer->data)) reads.push_back(r);
+  return with(block, &BlockNode::init, nullptr, &BlockNode::reads, reads);
 }
 
 namespace {

@@ -17,47 +17,38 @@
 namespace bevel {
 namespace {
 
-/// Variables of loops that bind (through any number of block levels) a reduction axis of a block that
-/// writes `buffer`.
-class ReductionLoops {
+/// The loop binds (through any number of block levels) a reduction axis of a block that writes the buffer.
+class ReductionLoop {
 public:
-  explicit ReductionLoops(const Buffer& buffer) : buffer_(buffer) {}
-  bool contains(const Var& loop, const NodeRef& root) {
-    visit(root);
-    return vars_.contains(loop);
+  ReductionLoop(const Buffer& buffer, const Var& loop) : buffer_(buffer), loop_(loop) {}
+  bool isAround(const NodeRef& n) {
+    if (const auto* r = n.as<BlockRealizeNode>()) return isAroundBlock(*r);
+    const auto* s = n.as<StoreNode>();
+    const auto* c = n.as<CallNode>();
+    bool writes = (s && s->buffer->sameAs(*buffer_)) || (c && intrinInfo(c->op).effect != Effect::kPure);
+    bool found = writes && std::ranges::any_of(active_, [&](const Expr& v) { return usesVar(v, loop_); });
+    if (!n.is<ExprNode>() || c)
+      forEachChild(n, [&](const NodeRef& child, Role) { found = found || isAround(child); });
+    return found;
   }
 
 private:
-  void visit(const NodeRef& n) {
-    if (const auto* r = n.as<BlockRealizeNode>()) return visitRealize(*r);
-    if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer_)) markAll();
-    if (n.is<ExprNode>() && !n.is<CallNode>()) return;
-    if (const auto* c = n.as<CallNode>(); c && intrinInfo(c->op).effect != Effect::kPure) markAll();
-    forEachChild(n, [&](const NodeRef& child, Role) { visit(child); });
-  }
-  void visitRealize(const BlockRealizeNode& r) {
+  bool isAroundBlock(const BlockRealizeNode& r) {
     size_t depth = active_.size();
     for (size_t i = 0; i < r.values.size(); ++i) {
       Expr value = substitute(r.values[i], axes_);
       axes_[r.block->iters[i]->var] = value;
       if (r.block->iters[i]->type == IterType::kReduce) active_.push_back(value);
     }
-    if (r.block->init) visit(r.block->init);
-    visit(r.block->body);
+    bool found = (r.block->init && isAround(r.block->init)) || isAround(r.block->body);
     active_.resize(depth);
-  }
-  void markAll() {
-    for (const Expr& value : active_)
-      usesAnyVar(value, [&](const VarNode* v) {
-        vars_.insert(Var(v));
-        return false;
-      });
+    return found;
   }
 
   const Buffer& buffer_;
+  const Var& loop_;
   VarMap axes_;
   std::vector<Expr> active_; // values of reduction axes of the blocks around
-  std::unordered_set<Var, RefHash> vars_;
 };
 
 /// Compares the reads of a buffer in a loop's body with the writes.
@@ -88,9 +79,7 @@ public:
         writes_.push_back(pending);
         pending = nullptr;
       }
-      if (std::none_of(writes_.begin(), writes_.end(),
-                       [&](const BufferAccess* w) { return isWrittenBefore(*w, a); }))
-        return false;
+      if (std::ranges::none_of(writes_, [&](const auto* w) { return isWrittenBefore(*w, a); })) return false;
     }
     return true;
   }
@@ -111,9 +100,8 @@ private:
     for (size_t i = 0; i < shared; ++i) analyzer_.bind(w.loops[i].first, w.loops[i].second);
     std::vector<VarRange> readLoops(r.loops.begin() + ptrdiff_t(shared), r.loops.end());
     std::vector<Expr> holds;
-    for (const Expr& c : r.conditions)
-      for (Expr& part : conjuncts(c))
-        if (isStable(part) && !usesLoops(part, readLoops)) holds.push_back(std::move(part));
+    for (const Expr& c : conjuncts(conjunction(r.conditions)))
+      if (isStable(c) && !usesAny(c, readLoops)) holds.push_back(c);
     bool result = false;
     {
       auto scope = analyzer_.assume(conjunction(holds));
@@ -131,9 +119,7 @@ private:
   std::optional<Write> surely(const BufferAccess& w, size_t shared) {
     const auto* store = w.node.as<StoreNode>();
     if (store && store->predicate) return std::nullopt;
-    std::vector<Expr> conditions;
-    for (const Expr& c : w.conditions)
-      for (Expr& part : conjuncts(c)) conditions.push_back(std::move(part));
+    std::vector<Expr> conditions = conjuncts(conjunction(w.conditions));
     VarMap first;
     std::erase_if(conditions, [&](const Expr& c) { return holdsAtFirst(c, w.loops, first); });
     // The first iteration of one loop need not have that of another around the read.
@@ -143,9 +129,9 @@ private:
     for (size_t i = shared; i < w.loops.size(); ++i) {
       const auto& [v, domain] = w.loops[i];
       Range at = range(substitute(domain->min, first), substitute(domain->extent, first));
-      bool used = !first.contains(v) && std::any_of(w.region.begin(), w.region.end(),
-                                                    [&](const Range& x) { return usesVar(x->min, v); });
-      if (usesLoops(at->min, out.loops) || usesLoops(at->extent, out.loops)) return std::nullopt;
+      bool used = !first.contains(v) &&
+                  std::ranges::any_of(w.region, [&](const Range& x) { return usesVar(x->min, v); });
+      if (usesAny(at->min, out.loops) || usesAny(at->extent, out.loops)) return std::nullopt;
       if (!used && !analyzer_.prove(at->extent >= constant(at->extent->dtype, 1))) return std::nullopt;
       out.loops.emplace_back(v, at);
     }
@@ -156,7 +142,7 @@ private:
     for (const Expr& c : conditions) {
       if (!isStable(c)) return std::nullopt;
       Expr condition = substitute(c, first);
-      if (!usesLoops(condition, out.loops) && analyzer_.prove(condition)) continue;
+      if (!usesAny(condition, out.loops) && analyzer_.prove(condition)) continue;
       if (!boundsOneIndex(condition, out)) return std::nullopt;
       out.bounds.push_back(condition);
     }
@@ -181,10 +167,9 @@ private:
     const auto* b = c.as<BinaryNode>();
     if (!b || !isComparison(b->op) || b->op == BinaryOp::kNe || !b->a->dtype.isInteger()) return false;
     auto limits = [&](const Expr& e, const Expr& limit) {
-      if (usesLoops(limit, w.loops) || !usesLoops(e, w.loops)) return false;
-      return std::any_of(w.region.begin(), w.region.end(), [&](const Range& x) {
-        return asMultiple(x->min, e, w.loops, analyzer_).has_value();
-      });
+      if (usesAny(limit, w.loops) || !usesAny(e, w.loops)) return false;
+      return std::ranges::any_of(
+          w.region, [&](const Range& x) { return asMultiple(x->min, e, w.loops, analyzer_).has_value(); });
     };
     return limits(b->a, b->b) || limits(b->b, b->a);
   }
@@ -193,7 +178,7 @@ private:
   bool isDense(const Write& w) {
     Array<Expr> indices;
     for (const Range& x : w.region)
-      if (usesLoops(x->min, w.loops)) indices.push_back(x->min);
+      if (usesAny(x->min, w.loops)) indices.push_back(x->min);
     return indices.empty() ||
            detectIterMap(indices, w.loops, nullptr, analyzer_, IterMapLevel::kSurjective).has_value();
   }
@@ -202,11 +187,6 @@ private:
   bool isStable(const Expr& e) const {
     return !readsMemory(e) || (isPure(e) && !effects_ &&
                                !usesAnyVar(e, [&](const VarNode* v) { return stored_.contains(Var(v)); }));
-  }
-  static bool usesLoops(const Expr& e, const std::vector<VarRange>& loops) {
-    return usesAnyVar(e, [&](const VarNode* v) {
-      return std::any_of(loops.begin(), loops.end(), [&](const VarRange& l) { return l.first.get() == v; });
-    });
   }
 
   const Buffer& buffer_;
@@ -221,7 +201,7 @@ private:
 
 bool isPrivateToIteration(const AccessModel& inside, const For& loop, const Buffer& buffer,
                           Analyzer& analyzer) {
-  if (ReductionLoops(buffer).contains(loop->var, loop->body)) return false;
+  if (ReductionLoop(buffer, loop->var).isAround(loop->body)) return false;
   analyzer.bind(loop->var, range(loop->min, loop->extent));
   bool result = PrivacyCheck(inside, buffer, analyzer).run();
   analyzer.unbind(loop->var);

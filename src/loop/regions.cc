@@ -7,6 +7,7 @@
 #include "ir/effects.h"
 #include "ir/structural.h"
 #include "loop/dependence.h"
+#include "loop/passes/context.h"
 
 #include <algorithm>
 
@@ -38,33 +39,23 @@ public:
     case Kind::kIf:
       return visitIf(static_cast<const IfNode&>(*node));
     case Kind::kWhile:
-      visit(static_cast<const WhileNode&>(*node).condition);
-      return under(static_cast<const WhileNode&>(*node).condition, static_cast<const WhileNode&>(*node).body);
+      visit(node.as<WhileNode>()->condition);
+      return under(node.as<WhileNode>()->condition, node.as<WhileNode>()->body);
     case Kind::kLetStmt:
       return visitLet(static_cast<const LetStmtNode&>(*node));
     case Kind::kLet:
       return visitLet(static_cast<const LetNode&>(*node));
     case Kind::kStore:
-      return visitStore(cast<StoreNode>(node));
     case Kind::kLoad:
-      return visitLoad(cast<LoadNode>(node));
+      return visitElement(node);
     case Kind::kCall:
       return visitCall(cast<CallNode>(node));
     case Kind::kBlockRealize:
       return visitRealize(static_cast<const BlockRealizeNode&>(*node));
     case Kind::kBlock:
       return visitBlockBody(static_cast<const BlockNode&>(*node));
-    case Kind::kAlloc:
-      know(static_cast<const AllocNode&>(*node).buffer);
-      return visit(static_cast<const AllocNode&>(*node).body);
-    case Kind::kDeclBuffer:
-      know(static_cast<const DeclBufferNode&>(*node).buffer);
-      return visit(static_cast<const DeclBufferNode&>(*node).body);
-    case Kind::kPrimFunc:
-      for (const Buffer& b : static_cast<const PrimFuncNode&>(*node).buffers)
-        if (b) know(b);
-      return visit(static_cast<const PrimFuncNode&>(*node).body);
-    case Kind::kBuffer:
+    case Kind::kBuffer: // declared here, or viewed
+      return know(cast<BufferNode>(node));
     case Kind::kVar:
       return;
     default:
@@ -103,16 +94,12 @@ private:
     visit(let.body);
     if (index) values_.erase(let.var); // an expression around may be resolved as a whole
   }
-  void visitStore(const Store& s) {
-    add(s->buffer, s->indices, true, s);
-    visit(s->value);
-    for (const Expr& i : s->indices) visit(i);
-    if (s->predicate) visit(s->predicate);
-  }
-  void visitLoad(const Load& l) {
-    add(l->buffer, l->indices, false, l);
-    for (const Expr& i : l->indices) visit(i);
-    if (l->predicate) visit(l->predicate);
+  void visitElement(const NodeRef& node) {
+    const auto [buffer, indices, predicate] = *elementAccess(node);
+    Array<Range> region;
+    for (size_t d = 0; d < indices.size(); ++d) region.push_back(indexRange(indices[d], buffer->shape[d]));
+    addRegion(buffer, region, node.is<StoreNode>(), false, node);
+    forEachChild(node, [&](const NodeRef& child, Role) { visit(child); });
   }
   void visitCall(const Call& c) {
     if (c->op == Intrin::kIfThenElse) {
@@ -124,16 +111,12 @@ private:
     bool address = c->op == Intrin::kAddressOf;
     for (const NodeRef& arg : c->args) {
       if (const auto* l = arg.as<LoadNode>(); l && address) {
-        addRegion(l->buffer, fullRegion(l->buffer)->region, true, true, c);
-        addRegion(l->buffer, fullRegion(l->buffer)->region, false, true, c);
+        addOpaque(c, fullRegion(l->buffer));
         for (const Expr& i : l->indices) visit(i);
-      } else if (const auto* r = arg.as<BufferRegionNode>()) {
-        addRegion(r->buffer, r->region, true, true, c);
-        addRegion(r->buffer, r->region, false, true, c);
+      } else if (arg.is<BufferRegionNode>()) {
+        addOpaque(c, cast<BufferRegionNode>(arg));
       } else if (arg.is<BufferNode>()) {
-        Buffer b = cast<BufferNode>(arg);
-        addRegion(b, fullRegion(b)->region, true, true, c);
-        addRegion(b, fullRegion(b)->region, false, true, c);
+        addOpaque(c, fullRegion(cast<BufferNode>(arg)));
       } else if (arg.is<ExprNode>()) {
         visit(arg);
       }
@@ -150,6 +133,10 @@ private:
     Array<Range> region = pointed(buffer, c->arg(2), c->arg(3));
     if (mask & 1) addRegion(buffer, region, false, true, c);
     if (mask & 2) addRegion(buffer, region, true, true, c);
+  }
+  void addOpaque(const NodeRef& node, const BufferRegion& region) {
+    addRegion(region->buffer, region->region, true, true, node);
+    addRegion(region->buffer, region->region, false, true, node);
   }
   Buffer bufferOf(const Var& data) const {
     auto it = buffers_.find(data);
@@ -192,20 +179,11 @@ private:
     return whole;
   }
   void addOpaque(const NodeRef& node) {
-    BufferAccess a;
-    a.loops = loops_;
-    a.opaque = true;
-    a.node = node;
-    a.block = block_;
-    accesses.push_back(std::move(a));
+    accesses.push_back({nullptr, {}, loops_, {}, false, true, node, block_});
   }
   void visitRealize(const BlockRealizeNode& r) {
     bool outermost = !block_;
     if (outermost) block_ = &r;
-    visitInside(r);
-    if (outermost) block_ = nullptr;
-  }
-  void visitInside(const BlockRealizeNode& r) {
     for (const Expr& v : r.values) visit(v);
     visit(r.predicate);
     bool guarded = !isConst(r.predicate, 1);
@@ -219,6 +197,7 @@ private:
       visitBlockBody(*r.block);
     }
     if (guarded) conditions_.pop_back();
+    if (outermost) block_ = nullptr;
   }
   void visitBlockBody(const BlockNode& b) {
     for (const BufferRegion& r : b.reads) know(r->buffer);
@@ -235,11 +214,6 @@ private:
     axes_.resize(depth);
   }
 
-  void add(const Buffer& buffer, const Array<Expr>& indices, bool write, const NodeRef& node) {
-    Array<Range> region;
-    for (size_t d = 0; d < indices.size(); ++d) region.push_back(indexRange(indices[d], buffer->shape[d]));
-    addRegion(buffer, region, write, false, node);
-  }
   void addRegion(const Buffer& buffer, const Array<Range>& region, bool write, bool opaque,
                  const NodeRef& node) {
     if (auto view = views_.find(buffer->data); view != views_.end()) {
@@ -247,16 +221,9 @@ private:
       return addRegion(source.buffer, throughView(source, *buffer, region), write, opaque, node);
     }
     know(buffer);
-    BufferAccess a;
-    a.buffer = buffer;
-    for (const Range& r : region) a.region.push_back(range(resolve(r->min), resolve(r->extent)));
-    a.loops = loops_;
-    a.conditions = conditions_;
-    a.write = write;
-    a.opaque = opaque;
-    a.node = node;
-    a.block = block_;
-    accesses.push_back(std::move(a));
+    Array<Range> resolved;
+    for (const Range& r : region) resolved.push_back(range(resolve(r->min), resolve(r->extent)));
+    accesses.push_back({buffer, std::move(resolved), loops_, conditions_, write, opaque, node, block_});
   }
   /// A view has the last dimensions of its source region; leading ones have extent 1 there.
   static Array<Range> throughView(const BufferRegionNode& source, const BufferNode& view,
@@ -287,62 +254,39 @@ private:
   BufferMap buffers_; // seen so far, by data variable
 };
 
-/// A conjunct as e <= limit.
-struct UpperBound {
+/// What a condition says of a value: e <= limit, or e >= limit.
+struct Limit {
   Expr e, limit;
+  bool upper;
 };
 
-void collectBounds(const Expr& condition, std::vector<UpperBound>& upper, std::vector<UpperBound>& lower) {
-  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely)
-    return collectBounds(c->arg(0), upper, lower);
-  const auto* b = condition.as<BinaryNode>();
-  if (!b || b->a->dtype.isVector() || !(b->a->dtype.isInteger() || b->op == BinaryOp::kAnd)) return;
-  switch (b->op) {
-  case BinaryOp::kAnd:
-    collectBounds(b->a, upper, lower);
-    return collectBounds(b->b, upper, lower);
-  case BinaryOp::kLt:
-    upper.push_back({b->a, b->b - 1});
-    return lower.push_back({b->b, b->a + 1});
-  case BinaryOp::kLe:
-    upper.push_back({b->a, b->b});
-    return lower.push_back({b->b, b->a});
-  case BinaryOp::kGt:
-    lower.push_back({b->a, b->b + 1});
-    return upper.push_back({b->b, b->a - 1});
-  case BinaryOp::kGe:
-    lower.push_back({b->a, b->b});
-    return upper.push_back({b->b, b->a});
-  case BinaryOp::kEq:
-    upper.push_back({b->a, b->b});
-    return lower.push_back({b->a, b->b});
-  default:
-    return;
-  }
+std::vector<Limit> limitsIn(const std::vector<Expr>& conditions) {
+  std::vector<Limit> out;
+  auto atMost = [&](const Expr& a, const Expr& b, int64_t less) { // a + less <= b
+    out.push_back({a, b - less, true});
+    out.push_back({b, a + less, false});
+  };
+  for (const Expr& condition : conditions)
+    for (const Expr& c : conjuncts(condition)) {
+      const auto* b = c.as<BinaryNode>();
+      if (!b || !isComparison(b->op) || !b->a->dtype.isInteger() || b->a->dtype.isVector()) continue;
+      bool strict = b->op == BinaryOp::kLt || b->op == BinaryOp::kGt, equal = b->op == BinaryOp::kEq;
+      if (equal || b->op == BinaryOp::kLt || b->op == BinaryOp::kLe) atMost(b->a, b->b, strict);
+      if (equal || b->op == BinaryOp::kGt || b->op == BinaryOp::kGe) atMost(b->b, b->a, strict);
+    }
+  return out;
 }
 
-bool usesAny(const Expr& e, const std::vector<VarRange>& loops) {
-  return !loops.empty() && usesAnyVar(e, [&](const VarNode* v) {
-    return std::any_of(loops.begin(), loops.end(), [&](const VarRange& l) { return l.first.get() == v; });
-  });
-}
-
-/// Groups loops, innermost first, so that no domain in a group depends on a variable of the group.
-std::vector<std::vector<VarRange>> independentGroups(const std::vector<VarRange>& loops) {
+/// The sets of loops in groups, innermost first, so that no domain in a group depends on a variable of the group.
+std::vector<IntSetMap> independentSets(const std::vector<VarRange>& loops) {
   std::vector<std::vector<VarRange>> groups;
   for (size_t i = loops.size(); i-- > 0;) {
-    bool depended =
-        !groups.empty() &&
-        std::any_of(groups.back().begin(), groups.back().end(), [&](const VarRange& inner) {
-          return usesVar(inner.second->min, loops[i].first) || usesVar(inner.second->extent, loops[i].first);
-        });
+    bool depended = !groups.empty() && std::ranges::any_of(groups.back(), [&](const VarRange& inner) {
+      return usesVar(inner.second, loops[i].first);
+    });
     if (groups.empty() || depended) groups.emplace_back();
     groups.back().push_back(loops[i]);
   }
-  return groups;
-}
-
-std::vector<IntSetMap> asSetMaps(const std::vector<std::vector<VarRange>>& groups) {
   std::vector<IntSetMap> out;
   for (const auto& group : groups) out.push_back(asSets(group));
   return out;
@@ -391,17 +335,18 @@ void bindDims(const PrimFunc& f, Analyzer& analyzer) {
     if (b) bindDims(b->shape, analyzer);
 }
 
-bool changesCondition(const NodeRef& body, const Expr& condition) {
-  if (!readsMemory(condition)) return false;
-  bool changes = false;
-  walk(body, [&](const NodeRef& n) {
-    if (const auto* s = n.as<StoreNode>()) changes |= usesVar(condition, s->buffer->data);
-    const auto* c = n.as<CallNode>();
-    Effect effect = c ? intrinInfo(c->op).effect : Effect::kPure;
-    changes |= effect != Effect::kPure && effect != Effect::kReads;
-    return !changes;
+bool usesAny(const Expr& e, const std::vector<VarRange>& loops) {
+  return !loops.empty() && usesAnyVar(e, [&](const VarNode* v) {
+    return std::ranges::any_of(loops, [&](const VarRange& l) { return l.first.get() == v; });
   });
-  return changes;
+}
+
+bool changesCondition(const NodeRef& body, const Expr& condition) {
+  return readsMemory(condition) && anyNode(body, [&](const NodeRef& n) {
+           if (const auto* s = n.as<StoreNode>()) return usesVar(condition, s->buffer->data);
+           const auto* c = n.as<CallNode>();
+           return c && intrinInfo(c->op).effect > Effect::kReads;
+         });
 }
 
 bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except) {
@@ -422,14 +367,24 @@ bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except) {
 bool addressTaken(const NodeRef& root, const Buffer& buffer) {
   bool found = false;
   walk(root, [&](const NodeRef& n) {
-    if (const auto* b = n.as<BufferNode>()) {
-      found |= b->data == buffer->data && !same(NodeRef(b), buffer);
-      return false;
-    }
-    found |= n == buffer->data;
-    return !found;
+    const auto* view = n.as<BufferNode>();
+    found |= view ? view->data == buffer->data && !same(n, buffer) : n == buffer->data;
+    return !found && !view;
   });
   return found;
+}
+
+std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root) {
+  std::unordered_set<Var, RefHash> out;
+  walk(root, [&](const NodeRef& n) {
+    if (const auto* a = n.as<AllocNode>()) out.insert(a->buffer->data);
+    if (const auto* b = n.as<BlockNode>()) {
+      for (const Buffer& x : b->allocs) out.insert(x->data);
+      for (const MatchBuffer& m : b->matches) out.insert(m->buffer->data);
+    }
+    return n.is<StmtNode>();
+  });
+  return out;
 }
 
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options) {
@@ -453,7 +408,7 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
   int64_t factor = all / step;
   if (factor < 2) return std::nullopt;
   rest = analyzer.simplify(index - e * factor);
-  IntSet set = relaxSet(rest, constant(rest->dtype, 1), asSetMaps(independentGroups(loops)), analyzer);
+  IntSet set = relaxSet(rest, constant(rest->dtype, 1), independentSets(loops), analyzer);
   auto low = set.min ? asConst(analyzer.simplify(set.min)) : std::nullopt;
   auto high = set.max ? asConst(analyzer.simplify(set.max)) : std::nullopt;
   if (!low || !high || *low < 0 || *high >= factor) return std::nullopt;
@@ -463,11 +418,8 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
 BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const std::vector<VarRange>& loops,
                          const std::vector<Expr>& conditions, Analyzer& analyzer) {
   std::optional<std::vector<IntSetMap>> groups; // where an index varies
-  std::vector<UpperBound> upper, lower;
-  for (const Expr& c : conditions) collectBounds(c, upper, lower);
-  auto usable = [&](const UpperBound& b) { return !usesAny(b.limit, loops) && usesAny(b.e, loops); };
-  std::erase_if(upper, [&](const UpperBound& b) { return !usable(b); });
-  std::erase_if(lower, [&](const UpperBound& b) { return !usable(b); });
+  std::vector<Limit> limits = limitsIn(conditions);
+  std::erase_if(limits, [&](const Limit& l) { return usesAny(l.limit, loops) || !usesAny(l.e, loops); });
 
   Array<Range> out;
   for (size_t d = 0; d < region.size(); ++d) {
@@ -477,21 +429,18 @@ BufferRegion relaxRegion(const Buffer& buffer, const Array<Range>& region, const
       out.push_back(range(analyzer.simplify(first), region[d]->extent));
       continue;
     }
-    if (!groups) groups = asSetMaps(independentGroups(loops));
+    if (!groups) groups = independentSets(loops);
     IntSet set = relaxSet(first, region[d]->extent, *groups, analyzer);
     // A condition e <= limit bounds first when first - c*e does not vary, or stays below c.
-    for (const UpperBound& b : upper) {
-      auto part = asMultiple(first, b.e, loops, analyzer);
-      if (!part || usesAny(region[d]->extent, loops)) continue;
-      Expr limit = analyzer.simplify(b.limit * part->factor + part->rest + (region[d]->extent - 1));
-      set.max = !set.max ? limit : analyzer.simplify(min(set.max, limit));
-    }
-    for (const UpperBound& b : lower) {
-      auto part = asMultiple(first, b.e, loops, analyzer);
-      if (!part) continue;
-      Expr limit = analyzer.simplify(b.limit * part->factor +
-                                     (part->factor > 1 ? constant(first->dtype, 0) : part->rest));
-      set.min = !set.min ? limit : analyzer.simplify(max(set.min, limit));
+    for (const Limit& l : limits) {
+      auto part = asMultiple(first, l.e, loops, analyzer);
+      if (!part || (l.upper && usesAny(region[d]->extent, loops))) continue;
+      Expr more = l.upper            ? part->rest + (region[d]->extent - 1)
+                  : part->factor > 1 ? constant(first->dtype, 0)
+                                     : part->rest;
+      Expr limit = analyzer.simplify(l.limit * part->factor + more);
+      Expr& end = l.upper ? set.max : set.min;
+      end = !end ? limit : analyzer.simplify(l.upper ? min(end, limit) : max(end, limit));
     }
     Expr zero = constant(size->dtype, 0);
     if (!set.min || analyzer.prove(set.min < zero)) set.min = zero;

@@ -25,6 +25,9 @@ void bindDims(const PrimFunc& f, Analyzer& analyzer);
 /// A loop or block axis with its domain.
 using VarRange = std::pair<Var, Range>;
 
+/// e is over the variable of one of the loops.
+bool usesAny(const Expr& e, const std::vector<VarRange>& loops);
+
 /// True when the body may change what the condition reads: then the condition holds before the body, but
 /// perhaps not in it.
 bool changesCondition(const NodeRef& body, const Expr& condition);
@@ -36,6 +39,9 @@ bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except = nu
 /// Something under the root uses the buffer's data otherwise than by loads and stores through this buffer: pointers,
 /// other views.
 bool addressTaken(const NodeRef& root, const Buffer& buffer);
+
+/// Data variables of buffers and views that are made inside root.
+std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root);
 
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {

@@ -20,23 +20,15 @@ constexpr int64_t kSmallBytes = 1024; // buffers of the workspace up to this siz
 
 /// Used inside a parallel loop under s, that is: by another thread than allocates it.
 bool crossesThreads(const Stmt& s, const Var& data) {
-  bool found = false;
-  walk(s, [&](const NodeRef& n) {
-    if (const auto* f = n.as<ForNode>(); f && f->forKind == ForKind::kParallel)
-      found |= usesVar(f->body, data);
-    return !found && !n.is<ExprNode>();
-  });
-  return found;
+  return anyNode<ForNode>(
+      s, [&](const ForNode& f) { return f.forKind == ForKind::kParallel && usesVar(f.body, data); });
 }
 
 /// All views of the data.
 Stmt withScope(const Stmt& s, const Var& data, const std::string& scope) {
   return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
     const auto* b = n.as<BufferNode>();
-    if (!b || b->data != data) return n;
-    auto copy = make<BufferNode>(*b);
-    copy->scope = scope;
-    return Buffer(copy);
+    return b && b->data == data ? with(Buffer(b), &BufferNode::scope, scope) : n;
   }));
 }
 
@@ -69,13 +61,8 @@ Result<PrimFunc> assignScopes(const PrimFunc& f, const Target& target) {
                        : scope->place == StorageScope::kStack || (bytes <= kSmallBytes && !shared) ? "local"
                                                                                                    : "global";
     if (name == b->scope) return n;
-    auto buffer = mutableCopy(b);
-    buffer->scope = name;
-    Buffer made = buffer;
-    auto copy = mutableCopy(cast<AllocNode>(n));
-    copy->buffer = made;
-    copy->body = withScope(a->body, b->data, name);
-    return Alloc(copy);
+    return with(Alloc(a), &AllocNode::buffer, with(b, &BufferNode::scope, name), &AllocNode::body,
+                withScope(a->body, b->data, name));
   });
   if (error) return fail(std::move(*error));
   return withBody(f, cast<StmtNode>(body));

@@ -95,16 +95,24 @@ bool isPure(const Expr& e) {
   return effectOf(e) <= Effect::kReads;
 }
 
+bool mayTrap(const Expr& e) {
+  return anyNode<BinaryNode>(
+      e, [](const BinaryNode& b) { return dividesInteger(b) && asConst(b.b).value_or(0) == 0; });
+}
+
+bool isLikely(const NodeRef& condition) {
+  const auto* c = condition.as<CallNode>();
+  return c && c->op == Intrin::kLikely;
+}
+
 Expr stripLikely(const Expr& e) {
-  if (!anyNode<CallNode>(e, [](const CallNode& c) { return c.op == Intrin::kLikely; })) return e;
-  return cast<ExprNode>(rewrite(e, [](const NodeRef& n) -> NodeRef {
-    const auto* c = n.as<CallNode>();
-    return c && c->op == Intrin::kLikely ? c->args[0] : n;
-  }));
+  if (!anyNode(e, [](const NodeRef& n) { return isLikely(n); })) return e;
+  return cast<ExprNode>(
+      rewrite(e, [](const NodeRef& n) { return isLikely(n) ? n.as<CallNode>()->args[0] : n; }));
 }
 
 std::vector<Expr> conjuncts(const Expr& condition) {
-  if (const auto* c = condition.as<CallNode>(); c && c->op == Intrin::kLikely) return conjuncts(c->arg(0));
+  if (isLikely(condition)) return conjuncts(condition.as<CallNode>()->arg(0));
   if (const auto* b = condition.as<BinaryNode>(); b && b->op == BinaryOp::kAnd && b->dtype.isBool()) {
     auto out = conjuncts(b->a);
     for (Expr& e : conjuncts(b->b)) out.push_back(std::move(e));

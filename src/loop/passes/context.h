@@ -40,6 +40,12 @@ private:
 
 /// True when e has no effect (loads are allowed).
 bool isPure(const Expr& e);
+/// e divides an integer by what may be zero.
+bool mayTrap(const Expr& e);
+/// An integer division or remainder.
+inline bool dividesInteger(const BinaryNode& b) {
+  return b.op >= BinaryOp::kDiv && b.op <= BinaryOp::kFloorMod && b.dtype.isInteger();
+}
 /// Conjuncts of a condition, `likely` stripped.
 std::vector<Expr> conjuncts(const Expr& condition);
 Expr conjunction(const std::vector<Expr>& parts); // true when empty
@@ -48,6 +54,7 @@ Stmt orNoOp(const Stmt& s);
 bool isNoOp(const Stmt& s);
 /// The stores and evaluations in it, each once however often it runs.
 int64_t countStatements(const NodeRef& s);
+bool isLikely(const NodeRef& condition);
 /// T.likely stripped from a condition.
 Expr stripLikely(const Expr& e);
 

@@ -46,11 +46,9 @@ private:
     std::vector<Expr> parts;
     for (const IterVar& v : block->iters)
       if (v->type == IterType::kReduce) parts.push_back(eq(v->var, v->domain->min));
-    auto copy = mutableCopy(withoutInit(block));
     Stmt init = block->init;
     if (!parts.empty()) init = make<const IfNode>(conjunction(parts), init);
-    copy->body = seq({init, block->body});
-    return copy;
+    return with(withoutInit(block), &BlockNode::body, seq({init, block->body}));
   }
 
   /// The init nest followed by the nest without init, or null when `top` does not begin the reduction or it
@@ -69,9 +67,8 @@ private:
     if (!drivenBy(*realize, top->var).reduce) return nullptr;
     auto found = hoistInit(function_, realize, nest);
     if (!found) return nullptr;
-    auto update = mutableCopy(realize);
-    update->block = withoutInit(realize->block);
-    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), nestOf(nest, Stmt(update))});
+    Stmt update = with(realize, &BlockRealizeNode::block, withoutInit(realize->block));
+    return seq({initNest(realize, *found, uniqueName(block.name + "_init"), ""), nestOf(nest, update)});
   }
 
   std::string uniqueName(const std::string& base) {

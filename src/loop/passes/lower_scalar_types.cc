@@ -95,13 +95,8 @@ private:
       return visitDecl(cast<DeclBufferNode>(node));
     case Kind::kFor:
       return visitFor(cast<ForNode>(node));
-    case Kind::kLetStmt: {
-      auto copy = mutableCopy(cast<LetStmtNode>(node));
-      copy->value = value(copy->value);
-      copy->var = retyped(copy->var);
-      copy->body = (*this)(copy->body);
-      return LetStmt(copy);
-    }
+    case Kind::kLetStmt:
+      return visitLet(cast<LetStmtNode>(node));
     case Kind::kBuffer:
     case Kind::kDict:
       return node;
@@ -113,10 +108,13 @@ private:
   Var retyped(const Var& v) {
     DType t = computeType(v->dtype);
     if (t == v->dtype) return v;
-    auto copy = mutableCopy(v);
-    copy->dtype = t;
-    vars_[v] = Var(copy);
-    return vars_[v];
+    return vars_[v] = with(v, &VarNode::dtype, t);
+  }
+
+  template <class L> Ref<const L> visitLet(const Ref<const L>& let) {
+    Expr held = value(let->value);
+    Var bound = retyped(let->var);
+    return withOrigin(make<const L>(bound, held, (*this)(let->body)), let->origin);
   }
 
   // --- values ---
@@ -138,20 +136,12 @@ private:
       return loadValue(cast<LoadNode>(e));
     case Kind::kCast:
       return castValue(static_cast<const CastNode&>(*e));
-    case Kind::kLet: {
-      auto copy = mutableCopy(cast<LetNode>(e));
-      copy->value = value(copy->value);
-      copy->var = retyped(copy->var);
-      copy->body = value(copy->body);
-      copy->dtype = copy->body->dtype;
-      return Let(copy);
-    }
+    case Kind::kLet:
+      return visitLet(cast<LetNode>(e));
     case Kind::kCall: {
       const auto& c = static_cast<const CallNode&>(*e);
       if (c.op == Intrin::kReinterpret) return reinterpretValue(c);
-      auto copy = mutableCopy(cast<CallNode>(visitChildren(e)));
-      copy->dtype = wide;
-      return Call(copy);
+      return with(cast<CallNode>(visitChildren(e)), &CallNode::dtype, wide);
     }
     default:
       break;
@@ -189,7 +179,7 @@ private:
   Expr stored(const Expr& e) {
     if (!isSmallFloat(e->dtype)) return value(e);
     if (const auto* c = e.as<CastNode>(); c && c->value->dtype == e->dtype) return stored(c->value);
-    if (const auto* l = e.as<LoadNode>()) return isFloat4(e->dtype) ? loadPart(Load(l)) : rawLoad(*l);
+    if (const auto* l = e.as<LoadNode>()) return isFloat4(e->dtype) ? loadPart(Load(l)) : rawLoad(Load(l));
     if (const auto* f = e.as<FloatImmNode>())
       return isFloat4(e->dtype) ? constant(DType::UInt(8), int64_t(encodeFloat(e->dtype, f->value))) : e;
     if (const auto* b = e.as<BroadcastNode>())
@@ -206,23 +196,18 @@ private:
 
   // --- memory ---
 
-  Expr rawLoad(const LoadNode& l) {
-    auto copy = make<LoadNode>(l);
-    for (size_t i = 0; i < l.indices.size(); ++i) copy->indices.set(i, value(l.indices[i]));
-    if (l.predicate) copy->predicate = value(l.predicate);
-    return Load(copy);
-  }
+  Expr rawLoad(const Load& l) { return cast<ExprNode>(visitChildren(l)); }
 
   Expr loadValue(const Load& l) {
     if (isFloat4(l->dtype)) return decodeFloat4(loadPart(l));
-    if (isSmallFloat(l->dtype)) return castTo(wideFloat(l->dtype), rawLoad(*l));
-    return isSubByte(l->buffer->dtype) ? loadPart(l) : rawLoad(*l);
+    if (isSmallFloat(l->dtype)) return castTo(wideFloat(l->dtype), rawLoad(l));
+    return isSubByte(l->buffer->dtype) ? loadPart(l) : rawLoad(l);
   }
 
   /// An element of less than a byte in a byte.
   Expr loadPart(const Load& l) {
     auto bytes = bytes_.find(l->buffer->data);
-    if (bytes == bytes_.end()) return rawLoad(*l);
+    if (bytes == bytes_.end()) return rawLoad(l);
     const Bytes& b = bytes->second;
     Expr at = value(l->indices[0]), predicate = l->predicate ? value(l->predicate) : nullptr;
     if (!b.packed) return make<const LoadNode>(b.buffer, Array<Expr>{at}, predicate);
@@ -243,10 +228,8 @@ private:
 
   NodeRef visitStore(const Store& s) {
     DType t = s->buffer->dtype;
-    auto copy = mutableCopy(s);
-    for (size_t i = 0; i < s->indices.size(); ++i) copy->indices.set(i, value(s->indices[i]));
-    if (s->predicate) copy->predicate = value(s->predicate);
-    copy->value = isSmallFloat(t) ? stored(s->value) : value(s->value);
+    auto copy = mutableCopy(cast<StoreNode>(visitChildren(s)));
+    if (isSmallFloat(t)) copy->value = stored(s->value);
     auto bytes = bytes_.find(s->buffer->data);
     if (!isPart(t) || bytes == bytes_.end()) return Store(copy);
     copy->buffer = bytes->second.buffer;
@@ -330,21 +313,14 @@ private:
 
   NodeRef visitFor(const For& loop) {
     For out = cast<ForNode>(visitChildren(loop));
-    if (out->forKind != ForKind::kParallel || !storesParts(loop)) return out;
-    auto copy = mutableCopy(out);
-    copy->forKind = ForKind::kSerial;
-    return For(copy);
+    bool shares = out->forKind == ForKind::kParallel && storesParts(loop);
+    return shares ? with(out, &ForNode::forKind, ForKind::kSerial) : out;
   }
   bool storesParts(const For& loop) {
-    bool found = false;
-    walk(loop->body, [&](const NodeRef& n) {
-      const auto* s = n.as<StoreNode>();
-      if (!s || !isPart(s->buffer->dtype)) return !found;
-      auto it = bytes_.find(s->buffer->data);
-      found |= it != bytes_.end() && it->second.packed;
-      return !found;
+    return anyNode<StoreNode>(loop->body, [&](const StoreNode& s) {
+      auto it = isPart(s.buffer->dtype) ? bytes_.find(s.buffer->data) : bytes_.end();
+      return it != bytes_.end() && it->second.packed;
     });
-    return found;
   }
 
   std::unordered_map<Var, Var, RefHash> vars_;
@@ -354,12 +330,11 @@ private:
 } // namespace
 
 Result<PrimFunc> lowerScalarTypes(const PrimFunc& f, const Target&) {
-  bool any = false;
-  walk(f->body, [&](const NodeRef& n) {
-    if (const auto* e = n.as<ExprNode>()) any |= isSmallFloat(e->dtype) || isSubByte(e->dtype);
-    if (const auto* s = n.as<StoreNode>())
-      any |= isSmallFloat(s->buffer->dtype) || isSubByte(s->buffer->dtype);
-    return !any;
+  bool any = anyNode(f->body, [](const NodeRef& n) {
+    const auto* e = n.as<ExprNode>();
+    const auto* s = n.as<StoreNode>();
+    DType t = e ? e->dtype : s ? s->buffer->dtype : kBool;
+    return isSmallFloat(t) || isSubByte(t);
   });
   if (!any) return f;
   ScalarTypes lowering;

@@ -28,11 +28,6 @@ int loopDepth(const NodeRef& s) {
   return deepest + (s.is<ForNode>() ? 1 : 0);
 }
 
-bool isLikely(const Expr& condition) {
-  const auto* c = condition.as<CallNode>();
-  return c && c->op == Intrin::kLikely;
-}
-
 /// Where the likely conditions over a loop's variable hold for all iterations inside.
 class ConditionSolver {
 public:
@@ -118,11 +113,8 @@ private:
     auto part = [&](const Expr& from, const Expr& to, Stmt body) {
       Expr extent = analyzer.simplify(to - from);
       if (isConst(extent, 0) || analyzer.prove(extent <= intImm(0))) return;
-      auto copy = mutableCopy(loop);
-      copy->min = from;
-      copy->extent = extent;
-      copy->body = std::move(body);
-      out.push_back(out.empty() ? Stmt(copy) : freshen(Stmt(copy)));
+      Stmt made = with(loop, &ForNode::min, from, &ForNode::extent, extent, &ForNode::body, body);
+      out.push_back(out.empty() ? made : freshen(made));
       settled_.insert(out.back().get());
       keep_.push_back(out.back());
     };
@@ -138,9 +130,7 @@ private:
     const auto* s = body.as<IfNode>();
     if (!s || s->elseBody) return false;
     std::vector<Expr> tested = conjuncts(s->condition);
-    return std::all_of(solved.begin(), solved.end(), [&](const Expr& c) {
-      return std::find(tested.begin(), tested.end(), c) != tested.end();
-    });
+    return std::ranges::all_of(solved, [&](const Expr& c) { return std::ranges::count(tested, c) > 0; });
   }
 
   std::unordered_set<const Node*> settled_; // loops that are parts already
@@ -152,11 +142,9 @@ private:
       if (!s || !isLikely(s->condition)) return n;
       std::vector<Expr> kept;
       for (const Expr& c : conjuncts(s->condition))
-        if (std::find(solved.begin(), solved.end(), c) == solved.end()) kept.push_back(c);
+        if (std::ranges::count(solved, c) == 0) kept.push_back(c);
       if (kept.empty()) return s->thenBody;
-      auto copy = mutableCopy(cast<IfNode>(n));
-      copy->condition = call(Intrin::kLikely, {conjunction(kept)});
-      return If(copy);
+      return with(If(s), &IfNode::condition, call(Intrin::kLikely, {conjunction(kept)}));
     }));
   }
 };

@@ -49,45 +49,22 @@ private:
     switch (s->kind) {
     case Kind::kSeq:
       return descendSeq(cast<SeqNode>(s), buffers, here);
-    case Kind::kFor:
-      return descendFor(cast<ForNode>(s), buffers, here);
     case Kind::kBlockRealize:
       return descendRealize(cast<BlockRealizeNode>(s), buffers, here);
     case Kind::kIf:
       return descendIf(cast<IfNode>(s), buffers, here);
-    case Kind::kLetStmt: {
-      const auto& let = static_cast<const LetStmtNode&>(*s);
-      auto copy = mutableCopy(cast<LetStmtNode>(s));
-      copy->body =
-          place(let.body, sift(buffers, here, [&](const Buffer& b) { return !touches(let.value, b); }));
-      return copy;
-    }
-    case Kind::kAttrStmt: {
-      auto copy = mutableCopy(cast<AttrStmtNode>(s));
-      copy->body = place(copy->body, buffers);
-      return copy;
-    }
-    case Kind::kAlloc: {
-      auto copy = mutableCopy(cast<AllocNode>(s));
-      copy->body = place(copy->body, buffers);
-      return copy;
-    }
-    case Kind::kDeclBuffer: {
-      auto copy = mutableCopy(cast<DeclBufferNode>(s));
-      copy->body =
-          place(copy->body,
-                sift(buffers, here, [&](const Buffer& b) { return !touches(NodeRef(copy->buffer), b); }));
-      return copy;
-    }
-    case Kind::kWhile: { // its iterations share what they touch
-      auto copy = mutableCopy(cast<WhileNode>(s));
-      copy->body = place(copy->body, sift(buffers, here, [](const Buffer&) { return false; }));
-      return copy;
-    }
     default:
+      if (bodyOf(s)) return descendBody(s, *bodyOf(s), buffers, here);
       here.insert(here.end(), buffers.begin(), buffers.end());
       return s;
     }
+  }
+
+  /// Whether something of s but its body touches the buffer.
+  static bool touchesHead(const Stmt& s, const Stmt& body, const Buffer& buffer) {
+    bool found = false;
+    forEachChild(s, [&](const NodeRef& n, Role) { found = found || (n != body && touches(n, buffer)); });
+    return found;
   }
 
   Stmt descendSeq(const Seq& s, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
@@ -100,19 +77,19 @@ private:
     return seq(out);
   }
 
-  Stmt descendFor(const For& loop, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
-    AccessModel inside(loop->body, {}, kInsideBlocks);
+  Stmt descendBody(const Stmt& s, const Stmt& body, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
+    const auto* loop = s.as<ForNode>();
+    AccessModel inside(body, {}, kInsideBlocks);
     auto mayEnter = [&](const Buffer& b) {
-      if (loop->forKind == ForKind::kVectorized || touches(loop->min, b) || touches(loop->extent, b))
-        return false;
-      return isPrivateToIteration(inside, loop, b, analyzer_);
+      if (s.is<WhileNode>() || touchesHead(s, body, b)) return false; // iterations share what they touch
+      if (!loop) return true;
+      return loop->forKind != ForKind::kVectorized && isPrivateToIteration(inside, For(loop), b, analyzer_);
     };
     std::vector<Buffer> below = sift(buffers, here, mayEnter);
-    analyzer_.bind(loop->var, range(loop->min, loop->extent));
-    auto copy = mutableCopy(loop);
-    copy->body = place(loop->body, below);
-    analyzer_.unbind(loop->var);
-    return copy;
+    if (loop) analyzer_.bind(loop->var, range(loop->min, loop->extent));
+    Stmt out = withBody(s, place(body, below));
+    if (loop) analyzer_.unbind(loop->var);
+    return out;
   }
 
   Stmt descendRealize(const BlockRealize& r, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
@@ -124,9 +101,7 @@ private:
     const Block& block = r->block;
     below.insert(below.end(), block->allocs.begin(), block->allocs.end());
     for (const IterVar& v : block->iters) analyzer_.bind(v->var, v->domain);
-    auto inner = mutableCopy(block);
-    inner->allocs = {};
-    inner->body = place(block->body, below);
+    Stmt body = place(block->body, below);
     // What is allocated inside is none of the block's business with the outside.
     auto outside = [&](const Array<BufferRegion>& list) {
       Array<BufferRegion> out;
@@ -135,12 +110,10 @@ private:
           out.push_back(r);
       return out;
     };
-    inner->reads = outside(block->reads);
-    inner->writes = outside(block->writes);
     for (const IterVar& v : block->iters) analyzer_.unbind(v->var);
-    auto copy = mutableCopy(r);
-    copy->block = inner;
-    return copy;
+    return with(r, &BlockRealizeNode::block,
+                with(block, &BlockNode::allocs, Array<Buffer>(), &BlockNode::body, body, &BlockNode::reads,
+                     outside(block->reads), &BlockNode::writes, outside(block->writes)));
   }
 
   Stmt descendIf(const If& s, std::vector<Buffer>& buffers, std::vector<Buffer>& here) {
@@ -148,10 +121,8 @@ private:
       return !touches(s->condition, b) && !(touches(s->thenBody, b) && touches(s->elseBody, b));
     };
     std::vector<Buffer> below = sift(buffers, here, mayEnter);
-    auto copy = mutableCopy(s);
-    copy->thenBody = place(s->thenBody, below);
-    if (s->elseBody) copy->elseBody = place(s->elseBody, below);
-    return copy;
+    return with(s, &IfNode::thenBody, place(s->thenBody, below), &IfNode::elseBody,
+                s->elseBody ? place(s->elseBody, below) : nullptr);
   }
 
   Analyzer analyzer_;

@@ -57,9 +57,8 @@ private:
       return visitLoop(f->body, parallel || f->forKind == ForKind::kParallel);
     }
     if (const auto* w = n.as<WhileNode>()) {
-      loopStarts_.push_back(clock_++);
+      ++clock_;
       touchAll(w->condition);
-      loopStarts_.pop_back();
       return visitLoop(w->body, parallel);
     }
     if (n.is<StoreNode>() || n.is<EvaluateNode>() || n.is<AssertNode>()) {
@@ -204,10 +203,9 @@ Result<PrimFunc> planWorkspace(const PrimFunc& f, const Target& target) {
     const auto* a = n.as<AllocNode>();
     auto it = a ? byData.find(a->buffer->data) : byData.end();
     if (it == byData.end()) return n;
-    auto copy = mutableCopy(cast<AllocNode>(n));
-    copy->annotations = withAttr(a->annotations, "workspace_offset", it->second->offset);
-    if (it->second->perThread) copy->annotations = withAttr(copy->annotations, "per_thread", intImm(1));
-    return Alloc(copy);
+    Dict place = withAttr(a->annotations, "workspace_offset", it->second->offset);
+    if (it->second->perThread) place = withAttr(place, "per_thread", intImm(1));
+    return with(Alloc(a), &AllocNode::annotations, place);
   });
   PrimFunc out = withBody(f, cast<StmtNode>(body));
   if (!isConst(sharedBytes, 0)) out = withAttr(out, "workspace_bytes", sharedBytes);

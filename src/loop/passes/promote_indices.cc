@@ -9,6 +9,8 @@
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
 
+#include <algorithm>
+
 namespace bevel {
 namespace {
 
@@ -25,20 +27,10 @@ private:
     switch (node->kind) {
     case Kind::kFor:
       return visitFor(cast<ForNode>(node));
-    case Kind::kLoad: {
-      auto copy = mutableCopy(cast<LoadNode>(node));
-      copy->buffer = (*this)(copy->buffer);
-      copy->indices = promoteAll(copy->indices);
-      if (copy->predicate) copy->predicate = (*this)(copy->predicate);
-      return Load(copy);
-    }
+    case Kind::kLoad:
     case Kind::kStore: {
-      auto copy = mutableCopy(cast<StoreNode>(node));
-      copy->buffer = (*this)(copy->buffer);
-      copy->indices = promoteAll(copy->indices);
-      copy->value = (*this)(copy->value);
-      if (copy->predicate) copy->predicate = (*this)(copy->predicate);
-      return Store(copy);
+      NodeRef out = visitChildren(node);
+      return withAccess(out, elementAccess(out)->buffer, promoteAll(elementAccess(node)->indices));
     }
     case Kind::kBinary:
       return visitBinary(cast<BinaryNode>(node));
@@ -62,45 +54,30 @@ private:
   }
 
   NodeRef visitFor(const For& loop) {
-    auto copy = mutableCopy(loop);
-    copy->min = promote(loop->min);
-    copy->extent = promote(loop->extent);
-    if (loop->var->dtype != kInt64) {
-      auto wide = mutableCopy(loop->var);
-      wide->dtype = kInt64;
-      copy->var = wide;
-      wide_[loop->var] = copy->var;
-    }
-    copy->body = (*this)(loop->body);
-    return For(copy);
+    Expr lo = promote(loop->min), extent = promote(loop->extent);
+    Var wide = loop->var;
+    if (wide->dtype != kInt64) wide_[loop->var] = wide = with(loop->var, &VarNode::dtype, kInt64);
+    return with(loop, &ForNode::min, lo, &ForNode::extent, extent, &ForNode::var, wide, &ForNode::body,
+                (*this)(loop->body));
   }
 
   /// Comparisons of index arithmetic are made in int64; of loaded values in their own type.
   NodeRef visitBinary(const Binary& b) {
-    if (isComparison(b->op) && b->a->dtype.isInteger() && isIndexArithmetic(b->a) &&
-        isIndexArithmetic(b->b)) {
-      auto copy = mutableCopy(b);
-      copy->a = promote(b->a);
-      copy->b = promote(b->b);
-      return Binary(copy);
-    }
+    if (isComparison(b->op) && b->a->dtype.isInteger() && isIndexArithmetic(b->a) && isIndexArithmetic(b->b))
+      return with(b, &BinaryNode::a, promote(b->a), &BinaryNode::b, promote(b->b));
     return visitChildren(b);
   }
 
   NodeRef promoteBuffer(const Buffer& b) {
     auto all64 = [](const Array<Expr>& list) {
-      for (const Expr& e : list)
-        if (e->dtype != kInt64) return false;
-      return true;
+      return std::ranges::all_of(list, [](const Expr& e) { return e->dtype == kInt64; });
     };
     if (all64(b->shape) && all64(b->strides) && (!b->elemOffset || b->elemOffset->dtype == kInt64)) return b;
     auto it = buffers_.find(b);
     if (it != buffers_.end()) return it->second;
-    auto copy = mutableCopy(b);
-    copy->shape = promoteAll(b->shape);
-    copy->strides = promoteAll(b->strides);
-    if (b->elemOffset) copy->elemOffset = promote(b->elemOffset);
-    return buffers_[b] = Buffer(copy);
+    return buffers_[b] =
+               with(b, &BufferNode::shape, promoteAll(b->shape), &BufferNode::strides, promoteAll(b->strides),
+                    &BufferNode::elemOffset, b->elemOffset ? promote(b->elemOffset) : nullptr);
   }
 
   template <class L> void noteData(const L& let) {

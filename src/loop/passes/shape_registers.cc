@@ -31,10 +31,9 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
     if (use.complaint.empty()) use.complaint = std::move(why), use.at = at;
   };
   bool elements = false; // read one by one
-  auto access = [&](const Buffer& view, const Array<Expr>& indices, const Expr& predicate,
-                    const NodeRef& at) {
-    if (!same(view, buffer)) return complain("is accessed through a second view", at);
-    const Expr& i = indices[0];
+  auto check = [&](const ElementAccess& access, const NodeRef& at) {
+    if (!same(access.buffer, buffer)) return complain("is accessed through a second view", at);
+    const Expr& i = access.indices[0];
     int lanes = i->dtype.lanes;
     const auto* ramp = i.as<RampNode>();
     auto slot = asConst(ramp ? ramp->base : i);
@@ -42,17 +41,15 @@ SlotUse slotUse(const Stmt& body, const Buffer& buffer) {
       return complain("has an index that is not constant after unrolling", at);
     if (ramp && !isConst(ramp->stride, 1)) return complain("is accessed with a stride", at);
     if (*slot % lanes != 0) return complain("is accessed across two slots", at);
-    if (predicate) return complain("is accessed under a mask", at);
+    if (access.predicate) return complain("is accessed under a mask", at);
     if (lanes == 1 && at.is<LoadNode>()) return void(elements = true);
     if (use.lanes != 0 && use.lanes != lanes)
       return complain(fmt::format("is accessed by vectors of {} and of {} lanes", use.lanes, lanes), at);
     use.lanes = lanes;
   };
   walk(body, [&](const NodeRef& n) {
-    if (const auto* l = n.as<LoadNode>(); l && l->buffer->sameAs(*buffer))
-      access(l->buffer, l->indices, l->predicate, n);
-    else if (const auto* s = n.as<StoreNode>(); s && s->buffer->sameAs(*buffer))
-      access(s->buffer, s->indices, s->predicate, n);
+    if (auto access = elementAccess(n); access && access->buffer->sameAs(*buffer))
+      check(*access, n);
     else if (n == buffer->data)
       complain("has its address taken", n);
     return !n.is<BufferNode>();
@@ -96,16 +93,11 @@ Result<PrimFunc> shapeRegisters(const PrimFunc& f, const Target& target) {
                           "use scope \"local\"");
       return n;
     }
-    auto buffer = mutableCopy(a->buffer);
-    buffer->scope = "register";
-    buffer->shape = {intImm((*size + use.lanes - 1) / use.lanes * use.lanes)};
-    Buffer made = buffer;
-    auto copy = mutableCopy(cast<AllocNode>(n));
-    copy->annotations = withAttr(a->annotations, "lanes", intImm(use.lanes));
-    copy->buffer = made;
-    copy->body = replaceBuffers(use.lanes > 1 ? elementsOfSlots(a->body, a->buffer, use.lanes) : a->body,
-                                {{made->data, made}});
-    return Alloc(copy);
+    Array<Expr> shape = {intImm((*size + use.lanes - 1) / use.lanes * use.lanes)};
+    Buffer made = with(a->buffer, &BufferNode::scope, "register", &BufferNode::shape, shape);
+    Stmt body = use.lanes > 1 ? elementsOfSlots(a->body, a->buffer, use.lanes) : a->body;
+    return with(Alloc(a), &AllocNode::annotations, withAttr(a->annotations, "lanes", intImm(use.lanes)),
+                &AllocNode::buffer, made, &AllocNode::body, replaceBuffers(body, {{made->data, made}}));
   });
   if (error) return fail(std::move(*error));
   return withBody(f, cast<StmtNode>(body));

@@ -59,9 +59,8 @@ public:
       own_.insert(s.as<AllocNode>()->buffer->data);
       return of(s.as<AllocNode>()->body);
     case Kind::kDeclBuffer:
-      return of(s.as<DeclBufferNode>()->body);
     case Kind::kAttrStmt:
-      return of(s.as<AttrStmtNode>()->body);
+      return of(*bodyOf(s));
     case Kind::kStore:
       return own_.contains(s.as<StoreNode>()->buffer->data) ? never() : always();
     default:
@@ -78,13 +77,7 @@ private:
     Expr body = outside(of(loop.body), loop.var);
     auto count = asConst(loop.extent);
     if (count) return *count > 0 ? body : never();
-    bool isPlain = true; // may be computed though nothing runs
-    walk(loop.extent, [&](const NodeRef& n) {
-      const auto* b = n.as<BinaryNode>();
-      isPlain &= !n.is<LoadNode>() && !n.is<CallNode>() &&
-                 !(b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod);
-      return isPlain;
-    });
+    bool isPlain = !readsMemory(loop.extent) && !mayTrap(loop.extent); // may be computed though nothing runs
     if (!isPlain || isConst(body, 0)) return body;
     Expr some = loop.extent > constant(loop.extent->dtype, 0);
     return isConst(body, 1) || structuralEqual(some, body) ? some : logicalAnd(some, body);
@@ -110,10 +103,10 @@ private:
     if (isConst(work, 1) || unknown.empty() || usesVar(work, loop->var)) return mapChildren(node, inside);
     size_t before = known_.size();
     known_.insert(known_.end(), unknown.begin(), unknown.end());
-    auto copy = mutableCopy(cast<ForNode>(mapChildren(node, inside)));
+    For out = cast<ForNode>(mapChildren(node, inside));
     known_.resize(before);
-    copy->extent = select(conjunction(unknown), copy->extent, constant(copy->extent->dtype, 0));
-    return For(copy);
+    return with(out, &ForNode::extent,
+                select(conjunction(unknown), out->extent, constant(out->extent->dtype, 0)));
   }
 
   std::vector<Expr> known_; // where the current place runs
@@ -124,11 +117,8 @@ private:
 Result<PrimFunc> skipEmptyLoops(const PrimFunc& f, const Target&) {
   Expr work = Work().of(f->body);
   if (isConst(work, 0)) return withBody(f, seq({}));
-  bool grows = false;
-  walk(f->body, [&](const NodeRef& n) {
-    const auto* a = n.as<AllocNode>();
-    grows |= a && a->buffer->scope == "global" && !asConst(a->buffer->shape[0]);
-    return !grows;
+  bool grows = anyNode<AllocNode>(f->body, [](const AllocNode& a) {
+    return a.buffer->scope == "global" && !asConst(a.buffer->shape[0]);
   });
   bool guarded = grows && !isConst(work, 1);
   Stmt body = guarded ? Stmt(make<const IfNode>(work, f->body)) : f->body;

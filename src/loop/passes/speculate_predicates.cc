@@ -36,19 +36,14 @@ namespace {
 
 /// Evaluating e on garbage, or where the program did not, is harmless.
 bool speculable(const Expr& e, Analyzer& analyzer) {
-  bool ok = true;
-  walk(e, [&](const NodeRef& n) {
+  return !anyNode(e, [&](const NodeRef& n) {
     if (const auto* c = n.as<CallNode>())
-      ok &= intrinInfo(c->op).effect == Effect::kPure && c->op != Intrin::kCallPureExtern;
+      return intrinInfo(c->op).effect != Effect::kPure || c->op == Intrin::kCallPureExtern;
     const auto* b = n.as<BinaryNode>();
-    bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && b->dtype.isInteger();
-    if (divides) ok &= analyzer.prove(constant(b->b->dtype, 1) <= b->b);
-    return ok;
+    return b && dividesInteger(*b) && !analyzer.prove(constant(b->b->dtype, 1) <= b->b);
   });
-  return ok;
 }
 
-using VarRange = std::pair<Var, Range>;
 /// For a store to a private buffer: the conjuncts of the conditions around it that it does not need. Keyed by
 /// identity (lookup only).
 using DroppedPredicates = std::unordered_map<const Node*, std::vector<Expr>>;
@@ -66,13 +61,11 @@ struct Use {
 
 /// The uses of the buffer under its allocation; nothing when some are not followed.
 std::optional<std::vector<Use>> usesOf(const Alloc& a, Analyzer& analyzer) {
-  bool followed = !addressTaken(a->body, a->buffer);
-  walk(a->body, [&](const NodeRef& n) { // conditions over let variables are not followed
-    bool scope = n.is<LetStmtNode>() || n.is<WhileNode>();
-    followed = followed && !(scope && usesVar(n, a->buffer->data));
-    return followed && !n.is<ExprNode>();
-  });
-  if (!followed) return std::nullopt;
+  if (addressTaken(a->body, a->buffer)) return std::nullopt;
+  auto hides = [&](const StmtNode& s) { // conditions over let variables are not followed
+    return (s.kind == Kind::kLetStmt || s.kind == Kind::kWhile) && usesVar(Stmt(&s), a->buffer->data);
+  };
+  if (anyNode<StmtNode>(a->body, hides)) return std::nullopt;
   std::vector<Use> out;
   const StoreNode* store = nullptr; // to the buffer, whose value is looked at
   for (const BufferAccess& x : collectAccesses(a->body)) {
@@ -89,8 +82,7 @@ std::optional<std::vector<Use>> usesOf(const Alloc& a, Analyzer& analyzer) {
       // Loads of the very slot that is stored keep garbage where it is.
       if (store && sameElement(u.indices, store->indices) && usesVar(store->value, x.node)) continue;
     }
-    for (const Expr& c : x.conditions)
-      for (Expr& part : conjuncts(c)) u.conditions.push_back(std::move(part));
+    u.conditions = conjuncts(conjunction(x.conditions));
     out.push_back(std::move(u));
   }
   return out;
@@ -116,11 +108,13 @@ Expr overSlots(const Expr& condition, const Use& use, const std::vector<Var>& sl
     rest = analyzer.simplify(rest - use.indices[d] * times);
     slotPart = slotPart + slots[d] * times;
   }
-  bool left = usesAnyVar(rest, [&](const VarNode* v) {
-    return std::any_of(inner.begin(), inner.end(), [&](const Var& x) { return x.get() == v; });
-  });
+  bool left = std::ranges::any_of(inner, [&](const Var& v) { return usesVar(rest, v); });
   if (left || isConst(slotPart, 0)) return nullptr;
   return make<const BinaryNode>(c->op, analyzer.simplify(slotPart + rest), intImm(0));
+}
+
+bool contains(const std::vector<Expr>& list, const Expr& e) {
+  return std::ranges::any_of(list, [&](const Expr& x) { return same(x, e); });
 }
 
 /// The store stays inside its buffer without the conditions.
@@ -171,9 +165,6 @@ private:
         if (Expr e = overSlots(c, u, slots, analyzer); e && contains(common, e)) dropped[u.node].push_back(c);
     }
   }
-  static bool contains(const std::vector<Expr>& list, const Expr& e) {
-    return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return same(x, e); });
-  }
 };
 
 class Speculation : public ContextRewriter {
@@ -205,31 +196,18 @@ private:
       if (!allDrop(s->thenBody, c)) kept.push_back(c);
     if (kept.empty()) return (*this)(NodeRef(s->thenBody));
     if (kept.size() == conjuncts(s->condition).size()) return ContextRewriter::visit(s);
-    auto copy = mutableCopy(s);
-    copy->condition = call(Intrin::kLikely, {conjunction(kept)});
-    return ContextRewriter::visit(If(copy));
+    return ContextRewriter::visit(with(s, &IfNode::condition, call(Intrin::kLikely, {conjunction(kept)})));
   }
   bool anyDropped(const Stmt& body) {
-    bool any = false;
-    walk(body, [&](const NodeRef& n) {
-      any |= n.is<StoreNode>() && dropped_.contains(n.get());
-      return !any && !n.is<ExprNode>();
-    });
-    return any;
+    return anyNode<StoreNode>(body, [&](const StoreNode& s) { return dropped_.contains(&s); });
   }
   bool allDrop(const Stmt& body, const Expr& conjunct) {
-    bool all = true;
-    walk(body, [&](const NodeRef& n) {
-      if (n.is<StoreNode>()) {
-        auto it = dropped_.find(n.get());
-        all &= it != dropped_.end() && std::any_of(it->second.begin(), it->second.end(),
-                                                   [&](const Expr& d) { return same(d, conjunct); });
-      } else if (n.is<EvaluateNode>() || n.is<AssertNode>() || n.is<WhileNode>()) {
-        all = false;
-      }
-      return all && !n.is<ExprNode>();
+    return !anyNode<StmtNode>(body, [&](const StmtNode& s) {
+      if (s.kind != Kind::kStore)
+        return s.kind == Kind::kEvaluate || s.kind == Kind::kAssert || s.kind == Kind::kWhile;
+      auto it = dropped_.find(&s);
+      return it == dropped_.end() || !contains(it->second, conjunct);
     });
-    return all;
   }
 
   NodeRef visitStore(const Store& s) {
@@ -259,17 +237,12 @@ private:
         indices.push_back(low ? clamped : max(clamped, zero));
       }
     }
-    auto copy = mutableCopy(l);
-    copy->indices = indices;
-    if (isConst(mask, 1)) return Load(copy);
-    return ifThenElse(mask, Load(copy), constantFloat(l->dtype, 0));
+    Load inside = with(l, &LoadNode::indices, indices);
+    return isConst(mask, 1) ? NodeRef(inside) : ifThenElse(mask, inside, constantFloat(l->dtype, 0));
   }
   bool variesByLane(const Expr& e) {
-    return usesAnyVar(e, [&](const VarNode* v) {
-      return std::any_of(loops.begin(), loops.end(), [&](const For& l) {
-        return l->forKind == ForKind::kVectorized && l->var.get() == v;
-      });
-    });
+    return std::ranges::any_of(
+        loops, [&](const For& l) { return l->forKind == ForKind::kVectorized && usesVar(e, l->var); });
   }
   bool isPositive(const Expr& size) { return analyzer.prove(size >= constant(size->dtype, 1)); }
 

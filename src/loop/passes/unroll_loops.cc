@@ -20,17 +20,11 @@ constexpr const char* kAutoUnroll = "pragma_auto_unroll_max_step";
 
 /// A loop variable that picks a slot of a register buffer.
 bool indexesRegisters(const NodeRef& body, const Var& v, std::string_view kind) {
-  bool found = false;
-  auto check = [&](const Buffer& b, const Array<Expr>& indices) {
-    if (!inRegisters(b->scope, kind)) return;
-    for (const Expr& i : indices) found |= usesVar(i, v);
-  };
-  walk(body, [&](const NodeRef& n) {
-    if (const auto* l = n.as<LoadNode>()) check(l->buffer, l->indices);
-    if (const auto* s = n.as<StoreNode>()) check(s->buffer, s->indices);
-    return !found;
+  return anyNode(body, [&](const NodeRef& n) {
+    auto access = elementAccess(n);
+    return access && inRegisters(access->buffer->scope, kind) &&
+           std::ranges::any_of(access->indices, [&](const Expr& i) { return usesVar(i, v); });
   });
-  return found;
 }
 
 class UnrollLoops : public ContextRewriter {
@@ -46,10 +40,9 @@ private:
     const auto* loop = node.as<ForNode>();
     if (!loop) return ContextRewriter::visit(node);
     if (!attr(loop->annotations, kAutoUnroll)) return visitLoop(For(loop));
-    auto copy = mutableCopy(For(loop));
-    copy->annotations = withAttr(loop->annotations, kAutoUnroll, nullptr);
-    if (copy->annotations->keys.empty()) copy->annotations = nullptr;
-    return withLimit(attrInt(loop->annotations, kAutoUnroll), [&] { return visitLoop(copy); });
+    Dict others = withAttr(loop->annotations, kAutoUnroll, nullptr);
+    For plain = with(For(loop), &ForNode::annotations, others->keys.empty() ? nullptr : others);
+    return withLimit(attrInt(loop->annotations, kAutoUnroll), [&] { return visitLoop(plain); });
   }
 
   NodeRef withLimit(int64_t limit, FunctionRef<NodeRef()> f) {
@@ -66,10 +59,7 @@ private:
     if (inner->forKind != ForKind::kUnrolled && inner->forKind != ForKind::kSerial) return inner;
     auto extent = asConst(analyzer.simplify(inner->extent));
     if (extent && *extent <= kMaxStatements && wanted(inner, *extent)) return unrolled(inner, *extent);
-    if (inner->forKind == ForKind::kSerial) return inner;
-    auto serial = mutableCopy(inner);
-    serial->forKind = ForKind::kSerial;
-    return For(serial);
+    return inner->forKind == ForKind::kSerial ? inner : with(inner, &ForNode::forKind, ForKind::kSerial);
   }
 
   bool wanted(const For& loop, int64_t extent) {

@@ -21,23 +21,15 @@ Expr vectorBinary(BinaryOp op, const Expr& a, const Expr& b) {
   Expr ua = uniformValue(a), ub = uniformValue(b);
   if (ua && ub) return make<const BroadcastNode>(binary(op, ua, ub), lanes);
   const auto *ra = a.as<RampNode>(), *rb = b.as<RampNode>();
-  switch (op) {
-  case BinaryOp::kAdd:
-    if (ra && rb) return make<const RampNode>(ra->base + rb->base, ra->stride + rb->stride, lanes);
-    if (ra && ub) return make<const RampNode>(ra->base + ub, ra->stride, lanes);
-    if (rb && ua) return make<const RampNode>(rb->base + ua, rb->stride, lanes);
-    break;
-  case BinaryOp::kSub:
-    if (ra && rb) return make<const RampNode>(ra->base - rb->base, ra->stride - rb->stride, lanes);
-    if (ra && ub) return make<const RampNode>(ra->base - ub, ra->stride, lanes);
-    if (rb && ua) return make<const RampNode>(ua - rb->base, negate(rb->stride), lanes);
-    break;
-  case BinaryOp::kMul:
-    if (ra && ub) return make<const RampNode>(ra->base * ub, ra->stride * ub, lanes);
-    if (rb && ua) return make<const RampNode>(rb->base * ua, rb->stride * ua, lanes);
-    break;
-  default:
-    break;
+  bool lines = (ra || ua) && (rb || ub), sum = op == BinaryOp::kAdd || op == BinaryOp::kSub;
+  if (lines && (sum || (op == BinaryOp::kMul && (ua || ub)))) {
+    auto strideOf = [](const RampNode* r, const Expr& uniform) {
+      return r ? r->stride : constant(uniform->dtype, 0);
+    };
+    Expr stride = sum  ? binary(op, strideOf(ra, ua), strideOf(rb, ub))
+                  : ra ? ra->stride * ub
+                       : rb->stride * ua;
+    return make<const RampNode>(binary(op, ra ? ra->base : ua, rb ? rb->base : ub), stride, lanes);
   }
   return make<const BinaryNode>(op, broadcastTo(a, lanes), broadcastTo(b, lanes));
 }

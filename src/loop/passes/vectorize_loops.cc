@@ -28,8 +28,7 @@ public:
     SharedElements s;
     s.own_.insert(loop.var.get());
     s.visit(loop.body, false, nullptr);
-    return std::any_of(s.stored_.begin(), s.stored_.end(),
-                       [&](const Object* data) { return s.read_.contains(data); });
+    return std::ranges::any_of(s.stored_, [&](const Object* data) { return s.read_.contains(data); });
   }
 
 private:
@@ -82,18 +81,11 @@ private:
   }
 
   static bool holdsVectorised(const Stmt& body) {
-    bool found = false;
-    walk(body, [&](const NodeRef& n) {
-      if (const auto* f = n.as<ForNode>()) found |= f->forKind == ForKind::kVectorized;
-      return !found && !n.is<ExprNode>();
-    });
-    return found;
+    return anyNode<ForNode>(body, [](const ForNode& f) { return f.forKind == ForKind::kVectorized; });
   }
 
   NodeRef serial(const ForNode& loop) {
-    auto copy = make<ForNode>(loop);
-    copy->forKind = ForKind::kSerial;
-    return ContextRewriter::visit(For(copy));
+    return ContextRewriter::visit(with(For(&loop), &ForNode::forKind, ForKind::kSerial));
   }
 
   NodeRef stripMine(const ForNode& loop, int64_t extent) {

@@ -44,12 +44,9 @@ Stmt Vectorizer::stmt(const Stmt& s) {
   case Kind::kLetStmt:
     out = letOf(cast<LetStmtNode>(s));
     break;
-  case Kind::kAttrStmt: {
-    auto copy = mutableCopy(cast<AttrStmtNode>(s));
-    copy->body = stmt(copy->body);
-    if (copy->body) out = copy;
+  case Kind::kAttrStmt:
+    if (Stmt body = stmt(*bodyOf(s))) out = withBody(s, body);
     break;
-  }
   case Kind::kEvaluate: {
     const Expr& value = static_cast<const EvaluateNode&>(*s).value;
     if (isPure(value))
@@ -68,11 +65,8 @@ Stmt Vectorizer::overLanes(const Stmt& s) {
   for (size_t i = guards_.size(); i-- > 0;) body = make<const IfNode>(guards_[i].scalar, body);
   bool needsVector = usesAnyVar(body, [&](const VarNode* v) { return lets_.contains(Var(v)); });
   if (needsVector) return nullptr;
-  auto serial = mutableCopy(loop_);
-  serial->forKind = ForKind::kSerial;
-  serial->annotations = nullptr;
-  serial->body = body;
-  return freshen(For(serial));
+  return freshen(
+      with(loop_, &ForNode::forKind, ForKind::kSerial, &ForNode::annotations, nullptr, &ForNode::body, body));
 }
 
 Stmt Vectorizer::seqOf(const Seq& s) {
@@ -89,90 +83,53 @@ Stmt Vectorizer::store(const Store& s) {
   if (s->indices.size() != 1 || s->predicate || s->indices[0]->dtype.isVector()) return nullptr;
   Expr at = index(s->indices[0]);
   if (!at) return nullptr;
-  auto copy = mutableCopy(s);
+  auto stored = [&](const Expr& value, const Expr& mask) -> Stmt {
+    return with(s, &StoreNode::value, value, &StoreNode::indices, Array<Expr>{at}, &StoreNode::predicate,
+                mask);
+  };
   if (!at->dtype.isVector()) {
     // One element for all lanes: a reduction, or every lane writes the same, once.
     if (Stmt reduced = reduction(s, at)) return reduced;
     bool readsItself = usesVar(s->value, s->buffer->data);
     if (readsItself || varies(s->value) || mask()) return nullptr;
-    copy->value = expr(s->value);
-    copy->indices = {at};
-    return copy->value ? Stmt(copy) : nullptr;
+    Expr value = expr(s->value);
+    return value ? stored(value, nullptr) : nullptr;
   }
   const auto* ramp = at.as<RampNode>();
   if (!ramp || !asConst(ramp->stride) || isConst(ramp->stride, 0)) return nullptr;
   Expr value = expr(s->value);
-  if (!value) return nullptr;
-  copy->value = broadcastTo(value, lanes_);
-  copy->indices = {at};
-  copy->predicate = mask();
-  return Store(copy);
+  return value ? stored(broadcastTo(value, lanes_), mask()) : nullptr;
 }
 
-Stmt Vectorizer::guarded(const Expr& scalar, const Expr& vector, const Stmt& body) {
-  // The analyzer is not told: with all lanes off, the condition holds for none.
-  guards_.push_back({scalar, vector});
-  Stmt out = stmt(body);
-  guards_.pop_back();
-  return out;
+std::optional<std::pair<Expr, Expr>> Vectorizer::splitByLane(const Expr& condition) const {
+  std::vector<Expr> uniform, varying;
+  for (const Expr& c : conjuncts(condition)) (varies(c) ? varying : uniform).push_back(c);
+  if (uniform.empty() || varying.empty()) return std::nullopt;
+  return std::pair(conjunction(uniform), conjunction(varying));
 }
 
 Stmt Vectorizer::ifOf(const If& s) {
   // A mask is evaluated anew at every store below it. A body that changes what it reads has no vector form.
   if (changesCondition(s, s->condition)) return nullptr;
   // What is the same for all lanes stays an If around the masked rest.
-  std::vector<Expr> uniform, varying;
-  for (const Expr& c : conjuncts(s->condition)) (varies(c) ? varying : uniform).push_back(c);
-  if (!s->elseBody && !uniform.empty() && !varying.empty())
-    return ifOf(
-        make<const IfNode>(conjunction(uniform), make<const IfNode>(conjunction(varying), s->thenBody)));
+  if (auto split = splitByLane(s->condition); split && !s->elseBody)
+    return ifOf(make<const IfNode>(split->first, make<const IfNode>(split->second, s->thenBody)));
   Expr c = condition(s->condition);
   if (!c) return nullptr;
-  if (!c->dtype.isVector()) {
-    auto copy = mutableCopy(s);
-    copy->condition = c;
-    auto branch = [&](const Expr& holds, const Stmt& body) {
-      auto scope = analyzer_.assume(stripLikely(holds));
-      return stmt(body);
-    };
-    copy->thenBody = branch(s->condition, s->thenBody);
-    if (s->elseBody) copy->elseBody = branch(logicalNot(s->condition), s->elseBody);
-    bool ok = copy->thenBody && (!s->elseBody || copy->elseBody);
-    return ok ? Stmt(copy) : nullptr;
-  }
-  Stmt thenBody = guarded(s->condition, c, s->thenBody);
-  if (!thenBody || !s->elseBody) return thenBody;
-  Expr other = make<const UnaryNode>(UnaryOp::kNot, c);
-  Stmt elseBody = guarded(logicalNot(s->condition), other, s->elseBody);
-  return elseBody ? seq({thenBody, elseBody}) : nullptr;
+  Stmt thenBody = under(s->condition, c, s->thenBody), elseBody;
+  if (thenBody && s->elseBody)
+    elseBody = under(logicalNot(s->condition), make<const UnaryNode>(UnaryOp::kNot, c), s->elseBody);
+  if (!thenBody || (s->elseBody && !elseBody)) return nullptr;
+  if (c->dtype.isVector()) return elseBody ? seq({thenBody, elseBody}) : thenBody;
+  return with(s, &IfNode::condition, c, &IfNode::thenBody, thenBody, &IfNode::elseBody, elseBody);
 }
 
 Stmt Vectorizer::forOf(const For& s) {
   if (varies(s->min) || varies(s->extent) || s->forKind == ForKind::kParallel) return nullptr;
-  auto copy = mutableCopy(s);
   analyzer_.bind(s->var, range(s->min, s->extent));
-  copy->body = stmt(s->body);
+  Stmt body = stmt(s->body);
   analyzer_.unbind(s->var);
-  return copy->body ? Stmt(copy) : nullptr;
-}
-
-Stmt Vectorizer::letOf(const LetStmt& s) {
-  auto copy = mutableCopy(s);
-  copy->value = expr(s->value);
-  if (!copy->value) return nullptr;
-  if (copy->value->dtype.isVector()) {
-    auto wide = mutableCopy(s->var);
-    wide->dtype = copy->value->dtype;
-    copy->var = wide;
-    lets_[s->var] = copy->var;
-  }
-  // Arithmetic on it wraps when it holds a loaded value.
-  bool data = s->value->dtype.isInteger() && readsMemory(s->value);
-  if (data) analyzer_.bind(s->var, s->value);
-  copy->body = stmt(s->body);
-  if (data) analyzer_.unbind(s->var);
-  lets_.erase(s->var);
-  return copy->body ? Stmt(copy) : nullptr;
+  return body ? withBody(s, body) : nullptr;
 }
 
 } // namespace bevel

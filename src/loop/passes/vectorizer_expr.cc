@@ -9,18 +9,6 @@
 namespace bevel {
 namespace {
 
-/// Integer division by what may be zero must not run in lanes that are off.
-bool mayTrap(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const NodeRef& n) {
-    const auto* b = n.as<BinaryNode>();
-    bool divides = b && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && b->dtype.isInteger();
-    if (divides) found |= !asConst(b->b) || isConst(b->b, 0);
-    return !found;
-  });
-  return found;
-}
-
 /// A mask `Ramp(0, s, n) < Broadcast(d)`: some lane is on exactly when the first one is.
 bool firstLaneDecides(const Expr& mask) {
   const auto* c = mask.as<BinaryNode>();
@@ -67,11 +55,9 @@ Expr Vectorizer::expr(const Expr& e) {
   case Kind::kStringImm:
     return e;
   case Kind::kUnary: {
-    auto copy = mutableCopy(cast<UnaryNode>(e));
-    copy->a = expr(copy->a);
-    if (!copy->a) return nullptr;
-    copy->dtype = copy->a->dtype;
-    return Unary(copy);
+    const auto& u = static_cast<const UnaryNode&>(*e);
+    Expr a = expr(u.a);
+    return a ? Expr(make<const UnaryNode>(u.op, a)) : nullptr;
   }
   case Kind::kBinary:
     return binaryOf(cast<BinaryNode>(e));
@@ -79,9 +65,8 @@ Expr Vectorizer::expr(const Expr& e) {
     const auto& s = static_cast<const SelectNode&>(*e);
     Expr c = condition(s.condition), a = expr(s.a), b = expr(s.b);
     if (!c || !a || !b) return nullptr;
-    if (c->dtype.lanes == 1 && a->dtype.lanes == 1 && b->dtype.lanes == 1)
-      return make<const SelectNode>(c, a, b);
-    return make<const SelectNode>(broadcastTo(c, lanes_), broadcastTo(a, lanes_), broadcastTo(b, lanes_));
+    int lanes = std::max({c->dtype.lanes, a->dtype.lanes, b->dtype.lanes});
+    return make<const SelectNode>(broadcastTo(c, lanes), broadcastTo(a, lanes), broadcastTo(b, lanes));
   }
   case Kind::kCast: {
     const auto& c = static_cast<const CastNode&>(*e);
@@ -101,7 +86,7 @@ Expr Vectorizer::expr(const Expr& e) {
 
 Expr Vectorizer::binaryOf(const Binary& b) {
   // A trap in a lane that is off would be one that the program does not have.
-  if (mask() && b->op >= BinaryOp::kDiv && b->op <= BinaryOp::kFloorMod && mayTrap(b)) return nullptr;
+  if (mask() && dividesInteger(*b) && mayTrap(b)) return nullptr;
   Expr x = expr(b->a), y = expr(b->b);
   return x && y ? vectorBinary(b->op, x, y) : nullptr;
 }
@@ -147,68 +132,35 @@ Expr Vectorizer::uniformLoad(const Load& l, const Expr& at, const Expr& on) {
   return isConst(first, 1) ? plain : bevel::ifThenElse(first, plain, constantFloat(l->dtype, 0));
 }
 
-Expr Vectorizer::letOf(const Let& e) {
-  Expr value = expr(e->value);
-  if (!value) return nullptr;
-  auto copy = mutableCopy(e);
-  copy->value = value;
-  if (value->dtype.isVector()) {
-    auto wide = mutableCopy(e->var);
-    wide->dtype = value->dtype;
-    copy->var = wide;
-    lets_[e->var] = copy->var;
-  }
-  copy->body = expr(e->body);
-  lets_.erase(e->var);
-  if (!copy->body) return nullptr;
-  copy->dtype = copy->body->dtype;
-  return Let(copy);
-}
-
 Expr Vectorizer::callOf(const Call& c) {
   if (c->op == Intrin::kIfThenElse) return ifThenElse(c);
   if (c->op == Intrin::kLikely) return expr(c->arg(0));
   if (!varies(c) && !mask()) return c;
   if (!isElementwise(c->op)) return nullptr;
-  std::vector<Expr> args;
+  Array<NodeRef> args;
   int lanes = 1;
   for (const NodeRef& a : c->args) {
-    if (!a.is<ExprNode>()) return nullptr;
-    args.push_back(expr(cast<ExprNode>(a)));
-    if (!args.back()) return nullptr;
-    lanes = std::max<int>(lanes, args.back()->dtype.lanes);
+    Expr arg = a.is<ExprNode>() ? expr(cast<ExprNode>(a)) : nullptr;
+    if (!arg) return nullptr;
+    args.push_back(arg);
+    lanes = std::max<int>(lanes, arg->dtype.lanes);
   }
-  auto copy = mutableCopy(c);
-  for (size_t i = 0; i < args.size(); ++i) copy->args.set(i, broadcastTo(args[i], lanes));
-  copy->dtype = c->dtype.withLanes(lanes);
-  return Call(copy);
+  for (size_t i = 0; i < args.size(); ++i) args.set(i, broadcastTo(cast<ExprNode>(args[i]), lanes));
+  return with(c, &CallNode::args, args, &CallNode::dtype, c->dtype.withLanes(lanes));
 }
 
 /// Each side is evaluated under its mask, so its loads touch only lanes that are on.
 Expr Vectorizer::ifThenElse(const Call& c) {
   // What is the same for all lanes stays a choice of one side.
-  std::vector<Expr> uniform, varying;
-  for (const Expr& x : conjuncts(c->arg(0))) (varies(x) ? varying : uniform).push_back(x);
-  if (!uniform.empty() && !varying.empty())
-    return expr(bevel::ifThenElse(conjunction(uniform),
-                                  bevel::ifThenElse(conjunction(varying), c->arg(1), c->arg(2)), c->arg(2)));
+  if (auto split = splitByLane(c->arg(0)))
+    return expr(
+        bevel::ifThenElse(split->first, bevel::ifThenElse(split->second, c->arg(1), c->arg(2)), c->arg(2)));
   Expr on = condition(c->arg(0));
-  if (!on) return nullptr;
-  auto side = [&](const Expr& scalar, const Expr& vector, const Expr& e) {
-    if (!vector || !vector->dtype.isVector()) {
-      auto scope = analyzer_.assume(stripLikely(scalar));
-      return expr(e);
-    }
-    guards_.push_back({scalar, vector});
-    Expr out = isPure(e) ? expr(e) : nullptr;
-    guards_.pop_back();
-    return out;
-  };
-  bool oneChoice = !on->dtype.isVector();
-  Expr off = oneChoice ? nullptr : Expr(make<const UnaryNode>(UnaryOp::kNot, on));
-  Expr a = side(c->arg(0), on, c->arg(1)), b = side(logicalNot(c->arg(0)), off, c->arg(2));
+  if (!on || (on->dtype.isVector() && !(isPure(c->arg(1)) && isPure(c->arg(2))))) return nullptr;
+  Expr a = under(c->arg(0), on, c->arg(1));
+  Expr b = under(logicalNot(c->arg(0)), make<const UnaryNode>(UnaryOp::kNot, on), c->arg(2));
   if (!a || !b) return nullptr;
-  if (oneChoice) {
+  if (!on->dtype.isVector()) {
     int lanes = std::max(a->dtype.lanes, b->dtype.lanes);
     return make<const CallNode>(c->dtype.withLanes(lanes), c->op,
                                 Array<NodeRef>{on, broadcastTo(a, lanes), broadcastTo(b, lanes)});

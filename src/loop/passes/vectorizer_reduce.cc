@@ -19,10 +19,8 @@ Stmt Vectorizer::reduction(const Store& s, const Expr& at) {
   value = broadcastTo(value, lanes_);
   if (Expr m = mask()) value = select(m, value, neutral);
   Expr lanes = callAs(value->dtype.scalar(), *laneReduction(update->op), {value});
-  auto copy = mutableCopy(s);
-  copy->value = binary(update->op, make<const LoadNode>(s->buffer, Array<Expr>{at}), lanes);
-  copy->indices = {at};
-  return Store(copy);
+  return with(s, &StoreNode::value, binary(update->op, bevel::load(s->buffer, {at}), lanes),
+              &StoreNode::indices, Array<Expr>{at});
 }
 
 } // namespace bevel
