@@ -14,26 +14,13 @@ namespace bevel {
 
 namespace {
 
-bool pureBinding(const NodeRef& binding) {
-  if (binding.is<MatchCastNode>()) return true;
-  const GraphExpr& value = binding.as<VarBindingNode>()->value;
-  if (value.is<GraphIfNode>()) return false;
-  const auto* call = value.as<GraphCallNode>();
-  if (!call) return true;
-  if (const auto* op = call->op.as<OpRefNode>()) {
-    if (op->name == "while_loop" || op->name == "call_packed") return false;
-    const Op* entry = findOp(op->name);
-    return !entry || entry->pure;
-  }
-  if (const auto* ft = call->op->type.as<FuncTypeNode>(); ft && call->op.is<GlobalVarNode>()) return ft->pure;
-  return false;
-}
-
 using VarSet = std::unordered_set<NodeRef, RefHash>;
 
 // Uses of graph variables outside the block that defines them decide what stays visible.
 class Grouper {
 public:
+  explicit Grouper(const Module& module) : module_(module) {}
+
   SeqExpr seq(const SeqExpr& e) {
     Array<BindingBlock> blocks;
     for (const BindingBlock& block : e->blocks) {
@@ -48,9 +35,10 @@ public:
         run = {};
       };
       for (const NodeRef& b : block->bindings) {
-        bool isPure = pureBinding(b);
-        if (isPure != pure) flush();
-        pure = isPure;
+        const auto* v = b.as<VarBindingNode>();
+        bool groups = !v || (!v->value.is<GraphIfNode>() && isPure(v->value, module_));
+        if (groups != pure) flush();
+        pure = groups;
         run.push_back(*mapBranches(b, [&](const SeqExpr& branch) -> Result<SeqExpr> { return seq(branch); }));
       }
       flush();
@@ -95,14 +83,16 @@ private:
       return it == map.end() ? n : it->second;
     }));
   }
+
+  const Module& module_;
 };
 
 } // namespace
 
 Module convertToDataflow(const Module& module) {
-  return *mapFunctions(module, [](const Module&, const Function& f) -> Result<Function> {
+  return *mapFunctions(module, [](const Module& soFar, const Function& f) -> Result<Function> {
     auto copy = mutableCopy(f);
-    copy->body = Grouper().seq(f->body);
+    copy->body = Grouper(soFar).seq(f->body);
     return Function(copy);
   });
 }

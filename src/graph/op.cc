@@ -4,41 +4,27 @@
 #include "arith/analyzer.h"
 #include "graph/infer.h"
 #include "graph/shape_util.h"
+#include "graph/visitor.h"
 
 #include <fmt/format.h>
-#include <memory>
-#include <mutex>
-#include <unordered_map>
 
 namespace bevel {
-
-struct OpRegistry::Impl {
-  std::mutex mutex;
-  std::unordered_map<std::string, std::unique_ptr<Op>> ops;
-  std::vector<const Op*> order;
-};
 
 OpRegistry& OpRegistry::global() {
   static OpRegistry registry;
   return registry;
 }
 
-OpRegistry::Impl& OpRegistry::impl() const {
-  static Impl impl;
-  return impl;
-}
-
 Status OpRegistry::tryAdd(Op op) {
-  Impl& r = impl();
-  std::lock_guard lock(r.mutex);
+  std::lock_guard lock(mutex_);
   if (op.name.empty()) return fail(ErrorCode::kUsage, "an operator needs a name");
   if (!op.infer && !op.decompose)
     return fail(ErrorCode::kUsage, fmt::format("operator {} has no infer function", op.name));
-  if (r.ops.count(op.name))
+  if (ops_.count(op.name))
     return fail(ErrorCode::kUsage, fmt::format("operator {} is registered already", op.name));
   auto entry = std::make_unique<Op>(std::move(op));
-  r.order.push_back(entry.get());
-  r.ops[entry->name] = std::move(entry);
+  order_.push_back(entry.get());
+  ops_[entry->name] = std::move(entry);
   return {};
 }
 
@@ -48,16 +34,14 @@ void OpRegistry::add(Op op) {
 }
 
 const Op* OpRegistry::find(std::string_view name) const {
-  Impl& r = impl();
-  std::lock_guard lock(r.mutex);
-  auto it = r.ops.find(std::string(name));
-  return it == r.ops.end() ? nullptr : it->second.get();
+  std::lock_guard lock(mutex_);
+  auto it = ops_.find(std::string(name));
+  return it == ops_.end() ? nullptr : it->second.get();
 }
 
 std::vector<const Op*> OpRegistry::all() const {
-  Impl& r = impl();
-  std::lock_guard lock(r.mutex);
-  return r.order;
+  std::lock_guard lock(mutex_);
+  return order_;
 }
 
 OpCall::OpCall(const Op& entry, Array<GraphExpr> a, Dict k, std::vector<Type> types)
@@ -247,6 +231,29 @@ GraphExpr absent() {
 bool isAbsent(const GraphExpr& e) {
   const auto* t = e.as<TupleNode>();
   return t && t->items.empty();
+}
+
+bool isPure(const GraphExpr& value, const Module& module) {
+  auto isPureFunction = [&](const GraphExpr& name) {
+    const auto* g = name.as<GlobalVarNode>();
+    GraphExpr f = g && module ? module->find(g->name) : nullptr;
+    const auto* function = f.as<FunctionNode>();
+    const auto* type = f ? nullptr : name->type.as<FuncTypeNode>();
+    return function ? function->pure : type && type->pure;
+  };
+  if (value.is<GraphIfNode>()) {
+    bool pure = true;
+    forEachValue(value, [&](const NodeRef& n, const NodeRef&) {
+      if (n.is<GraphCallNode>()) pure = pure && isPure(cast<GraphCallNode>(n), module);
+    });
+    return pure;
+  }
+  const auto* call = value.as<GraphCallNode>();
+  if (!call) return true;
+  if (!call->op.is<OpRefNode>()) return isPureFunction(call->op);
+  if (call->isOp("while_loop")) return isPureFunction(call->args[0]) && isPureFunction(call->args[1]);
+  const Op* op = findOp(call->opName());
+  return op ? op->pure : call->isOp("call_tir") || call->isOp("call_dps_packed");
 }
 
 } // namespace bevel

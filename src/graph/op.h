@@ -16,7 +16,10 @@
 #include "loop/te.h"
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 namespace bevel {
 
@@ -205,12 +208,17 @@ public:
   std::vector<const Op*> all() const;
 
 private:
-  struct Impl;
-  Impl& impl() const;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::unique_ptr<Op>> ops_;
+  std::vector<const Op*> order_;
 };
 inline const Op* findOp(std::string_view name) {
   return OpRegistry::global().find(name);
 }
+
+/// Whether the value has no effect besides its result: nothing changes where it is dropped, merged or moved. A function
+/// is what it says of itself; a call of what is not known has effects.
+bool isPure(const GraphExpr& value, const Module& module);
 
 /// Checks the call against its op: number and kinds of inputs, attribute names and kinds, tensor ranks known.
 /// Unknown dimensions of arguments get placeholder variables (added to `placeholders` when given).

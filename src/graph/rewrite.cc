@@ -39,12 +39,6 @@ bool isKnown(const Type& type) {
   return tuple && std::all_of(tuple->fields_.begin(), tuple->fields_.end(), isKnown);
 }
 
-bool isPure(const GraphExpr& e) {
-  const auto* call = e.as<GraphCallNode>();
-  const Op* op = call ? findOp(call->opName()) : nullptr;
-  return op && op->pure;
-}
-
 class RuleMutator : public ExprMutator, MatchContext {
 public:
   RuleMutator(const Module& module, const RulesByOp& rules, Asking& asking, const Function& f)
@@ -218,7 +212,7 @@ private:
     forEachValue(e, [&](const NodeRef& n, const NodeRef&) {
       if (!n.is<GraphVarNode>() || --uses_[cast<GraphVarNode>(n)] > 0) return;
       GraphExpr made = lookup(cast<GraphVarNode>(n));
-      if (made && isPure(made)) dropUses(made);
+      if (made && isPure(made, builder.module())) dropUses(made);
     });
   }
 

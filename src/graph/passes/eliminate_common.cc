@@ -13,12 +13,11 @@
 namespace bevel {
 namespace {
 
-bool isPureCall(const GraphExpr& e) {
+// The result of a data-dependent operator has sizes that a match_cast behind it names.
+bool mayMerge(const GraphExpr& e, const Module& module) {
   const auto* call = e.as<GraphCallNode>();
-  if (!call) return e.is<TupleGetNode>();
-  if (call->isOp("call_tir")) return true;
-  const Op* op = call->op.is<OpRefNode>() ? findOp(call->opName()) : nullptr;
-  return op && op->pure && !op->dataDependent;
+  const Op* op = call ? findOp(call->opName()) : nullptr;
+  return call ? isPure(e, module) && !(op && op->dataDependent) : e.is<TupleGetNode>();
 }
 
 // Calls in A-normal form: arguments are leaves. Large constants are compared by identity, so that weights are
@@ -70,7 +69,7 @@ public:
 protected:
   Status emit(const VarBinding& b, const GraphExpr& value) override {
     if (takesOver(b->var, value)) return {};
-    if (!isPureCall(value)) return ExprMutator::emit(b, value);
+    if (!mayMerge(value, builder.module())) return ExprMutator::emit(b, value);
     auto [it, fresh] = seen_.emplace(value, b->var);
     if (!fresh && takesOver(b->var, replacement(it->second))) return {};
     return ExprMutator::emit(b, value);

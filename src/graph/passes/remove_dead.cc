@@ -15,22 +15,6 @@ namespace {
 
 using Used = std::unordered_set<NodeRef, RefHash>;
 
-// Whether evaluating the value has an effect besides its result.
-bool hasEffect(const GraphExpr& value, const Module& module) {
-  const auto* call = value.as<GraphCallNode>();
-  if (!call) return value.is<GraphIfNode>(); // branches may call impure functions
-  if (call->isOp("call_tir") || call->isOp("call_dps_packed")) return false;
-  if (call->op.is<OpRefNode>()) {
-    const Op* op = findOp(call->opName());
-    return op ? !op->pure : call->opName() != "while_loop";
-  }
-  if (const auto* g = call->op.as<GlobalVarNode>()) {
-    const auto* f = module->find(g->name).as<FunctionNode>();
-    return !f || !f->pure;
-  }
-  return true;
-}
-
 class Remover {
 public:
   explicit Remover(const Module& m) : module_(m) {}
@@ -83,7 +67,7 @@ private:
         continue;
       }
       const auto* v = b.as<VarBindingNode>();
-      if (!used_.count(v->var) && !hasEffect(v->value, module_)) continue;
+      if (!used_.count(v->var) && isPure(v->value, module_)) continue;
       markUses(v->var->type);
       kept.push_back(cleanBinding(VarBinding(v)));
     }
