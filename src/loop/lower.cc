@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 
 namespace bevel {
-namespace {
-
 /// Refuses what no pass brings into flat form.
 Result<PrimFunc> checkLoops(const PrimFunc& f, const Target& target) {
   std::optional<Error> error;
@@ -40,40 +38,6 @@ Result<PrimFunc> checkLoops(const PrimFunc& f, const Target& target) {
   return f;
 }
 
-constexpr bool kNeeded = true;
-
-const std::vector<LoopPass>& cpuPasses() {
-  static const std::vector<LoopPass> passes = {
-      {"check_loops", "refuses what no later pass brings into flat form", checkLoops, kNeeded},
-      {"lower_init", "block inits become statements", lowerInit, kNeeded},
-      {"lower_match_buffer", "match_buffer views become accesses of their source", lowerMatchBuffer, kNeeded},
-      {"plan_allocations", "buffers are allocated at the innermost place that keeps their meaning",
-       planAllocations, kNeeded},
-      {"convert_blocks", "blocks dissolve into statements", convertBlocksToOpaque, kNeeded},
-      {"promote_indices", "index arithmetic becomes int64", promoteIndices, kNeeded},
-      {"compact_buffers", "allocated buffers shrink to what is touched", compactBuffers, kNeeded},
-      {"simplify_loops", "expressions and conditions simplified in their context", simplifyPass},
-      {"speculate_predicates", "tail predicates leave statements that only fill private tiles",
-       speculatePredicates, kNeeded},
-      {"partition_loops", "loops with likely conditions split into a main part and a tail", partitionLoops},
-      {"hoist_invariants", "invariant conditions leave loops", hoistInvariants},
-      {"flatten_buffers", "buffers become one-dimensional", flattenBuffers, kNeeded},
-      {"vectorize_loops", "vectorised loops become vectors and masks", vectorizeLoops, kNeeded},
-      {"unroll_loops", "unrolled loops become sequences", unrollLoops, kNeeded},
-      {"simplify_unrolled", "simplifies again, now with constants from unrolling", simplifyPass, kNeeded},
-      {"remove_no_op", "statements without effect go", removeNoOp},
-      {"assign_scopes", "allocations become local, register or global", assignScopes, kNeeded},
-      {"shape_registers", "register buffers take slot form", shapeRegisters, kNeeded},
-      {"lower_scalar_types", "small types compute in machine types", lowerScalarTypes, kNeeded},
-      {"lower_arithmetic", "floor division becomes machine division", lowerArithmetic, kNeeded},
-      {"skip_empty_loops", "loops around loops over nothing do not run", skipEmptyLoops},
-      {"plan_workspace", "global allocations get offsets in the workspace", planWorkspace, kNeeded},
-  };
-  return passes;
-}
-
-} // namespace
-
 Result<Target> targetOf(const PrimFunc& f, const Target& otherwise) {
   NodeRef own = attr(f->attrs, "target");
   if (!own) return otherwise;
@@ -83,8 +47,12 @@ Result<Target> targetOf(const PrimFunc& f, const Target& otherwise) {
 }
 
 const std::vector<LoopPass>& loopPasses(std::string_view kind) {
-  static const std::vector<LoopPass> none;
-  return kind == "cpu" ? cpuPasses() : none;
+  static const std::vector<LoopPass> none, cpu = {
+#define LOOP_PASS(name, doc, function, needed) {#name, doc, function, needed},
+#include "loop/passes/passes.def"
+#undef LOOP_PASS
+                                           };
+  return kind == "cpu" ? cpu : none;
 }
 
 std::vector<Pass> lowerPasses(const Target& target) {
