@@ -66,37 +66,29 @@ private:
     } else if (const auto* realize = s.as<BlockRealizeNode>()) {
       visitBlock(*realize);
     } else if (const auto* store = s.as<StoreNode>()) {
-      visitAccess(store->buffer, store->indices, store->predicate, s);
+      visitAccess(s);
       visit(store->value);
-    } else if (const auto* let = s.as<LetStmtNode>()) {
-      visit(let->value);
-      setValue(let->var, let->value);
-      visit(let->body);
-    } else if (const auto* alloc = s.as<AllocNode>()) {
-      buffers_[alloc->buffer->data] = alloc->buffer;
-      visit(alloc->body);
-    } else if (const auto* declared = s.as<DeclBufferNode>()) {
-      visit(declared->body);
-    } else if (const auto* attribute = s.as<AttrStmtNode>()) {
-      visit(attribute->body);
-    } else if (const auto* branch = s.as<IfNode>()) {
-      visit(branch->condition);
-    } else if (const auto* loop = s.as<WhileNode>()) {
-      visit(loop->condition);
-    } else if (const auto* check = s.as<AssertNode>()) {
-      visit(check->condition);
-      stopped_ = true; // what follows runs only where it holds
-    } else if (const auto* evaluate = s.as<EvaluateNode>()) {
-      visit(evaluate->value);
-      const auto* c = evaluate->value.as<CallNode>();
-      stopped_ |= c && (c->op == Intrin::kRet || c->op == Intrin::kThreadReturn);
+    } else {
+      const auto* let = s.as<LetStmtNode>();
+      const auto* alloc = s.as<AllocNode>();
+      const auto* evaluate = s.as<EvaluateNode>();
+      const auto* call = evaluate ? evaluate->value.as<CallNode>() : nullptr;
+      forEachChild(s, [&](const NodeRef& n, Role) {
+        if (n.is<ExprNode>()) visit(cast<ExprNode>(n));
+      });
+      if (let) setValue(let->var, let->value);
+      if (alloc) buffers_[alloc->buffer->data] = alloc->buffer;
+      // What follows a check runs only where it holds.
+      stopped_ |=
+          s.is<AssertNode>() || (call && (call->op == Intrin::kRet || call->op == Intrin::kThreadReturn));
+      if (const Stmt* body = bodyOf(s); body && !s.is<WhileNode>()) visit(*body);
     }
   }
 
   /// Accesses that are made whenever the expression is evaluated.
   void visit(const Expr& e) {
     walk(e, [&](const NodeRef& n) {
-      if (const auto* l = n.as<LoadNode>()) return visitAccess(l->buffer, l->indices, l->predicate, n), false;
+      if (n.is<LoadNode>()) return visitAccess(n), false;
       if (const auto* s = n.as<SelectNode>()) return visit(s->condition), false;
       if (const auto* let = n.as<LetNode>()) {
         visit(let->value);
@@ -121,16 +113,12 @@ private:
     Expr min = resolve(loop.min), extent = resolve(loop.extent);
     ConstBound first = analyzer_.bound(min), count = analyzer_.bound(extent);
     if (count.max <= 0) return;
-    if (!isOfSizes(extent)) { // the iterations depend on the loops around
-      if (count.min <= 0) return;
+    if (!isOfSizes(extent) && count.min <= 0) return; // the iterations depend on the loops around
+    if (!isOfSizes(extent) || !(isOfSizes(min) || isLinear(min))) {
       bindBetween(loop.var, first.min, first.max, count.max);
       return visit(loop.body);
     }
     if (!isOfSizes(min)) { // its own part is independent of the loops where it starts
-      if (!isLinear(min)) {
-        bindBetween(loop.var, first.min, first.max, count.max);
-        return visit(loop.body);
-      }
       values_[loop.var] = min + loop.var;
       min = constant(min->dtype, 0);
       first = {0, 0};
@@ -178,7 +166,8 @@ private:
   }
   Expr resolve(const Expr& e) const { return values_.empty() ? e : substitute(e, values_); }
 
-  void visitAccess(const Buffer& b, const Array<Expr>& indices, const Expr& predicate, const NodeRef& at) {
+  void visitAccess(const NodeRef& at) {
+    const auto [b, indices, predicate] = *elementAccess(at);
     const auto* same = predicate.as<BroadcastNode>();
     bool always = !predicate || isConst(same ? same->value : predicate, 1);
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -318,13 +307,9 @@ private:
     return rest && isOfSizes(rest);
   }
   bool isOfSizes(const Expr& e) const {
-    bool ok = true;
-    walk(e, [&](const NodeRef& n) {
-      if (n.is<VarNode>()) ok &= sizes_.contains(cast<VarNode>(n));
-      ok &= !n.is<LoadNode>() && !n.is<CallNode>();
-      return ok;
+    return !anyNode(e, [&](const NodeRef& n) {
+      return n.is<LoadNode>() || n.is<CallNode>() || (n.is<VarNode>() && !sizes_.contains(cast<VarNode>(n)));
     });
-    return ok;
   }
 
   Analyzer analyzer_;
@@ -346,8 +331,7 @@ public:
 private:
   NodeRef visit(const NodeRef& node) override {
     if (error) return node;
-    if (const auto* l = node.as<LoadNode>()) check(l->buffer, l->indices, l->predicate, node);
-    if (const auto* s = node.as<StoreNode>()) check(s->buffer, s->indices, s->predicate, node);
+    if (auto access = elementAccess(node)) check(*access, node);
     if (const auto* m = node.as<MatchBufferNode>()) // its own accesses are held against the view's shape
       for (size_t d = 0; d < m->source->region.size(); ++d) {
         const Range& r = m->source->region[d];
@@ -357,7 +341,8 @@ private:
   }
 
   /// Lanes that are on are inside the buffer, given that they are on.
-  void check(const Buffer& b, const Array<Expr>& indices, const Expr& predicate, const NodeRef& at) {
+  void check(const ElementAccess& access, const NodeRef& at) {
+    const auto& [b, indices, predicate] = access;
     for (int lane = 0; lane < (predicate ? predicate->dtype.lanes : 1); ++lane) {
       Expr on = predicate ? laneOf(predicate, lane) : nullptr;
       if (on && isConst(on, 0)) continue;

@@ -9,6 +9,7 @@
 #include "loop/interpreter_value.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <memory>
 #include <numeric>
 
@@ -41,6 +42,11 @@ private:
   [[noreturn]] void fault(std::string message, const NodeRef& node, ErrorCode code = ErrorCode::kInternal) {
     throw Fault{Error(code, std::move(message)).at(node)};
   }
+  template <class... Args>
+  [[noreturn]] void refuse(const Buffer& argument, fmt::format_string<Args...> text, Args&&... args) {
+    fault("argument '" + argument->name + "' " + fmt::format(text, std::forward<Args>(args)...), argument,
+          ErrorCode::kInvalid);
+  }
 
   // --- parameters ---
 
@@ -67,13 +73,8 @@ private:
   }
 
   void bindShapeVars(const Buffer& b, const TensorObject& t) {
-    if (b->rank() != t.shape.size())
-      fault("argument '" + b->name + "' has rank " + std::to_string(t.shape.size()) + ", expected " +
-                std::to_string(b->rank()),
-            b, ErrorCode::kInvalid);
-    if (!(b->dtype == t.dtype))
-      fault("argument '" + b->name + "' is " + t.dtype.str() + ", expected " + b->dtype.str(), b,
-            ErrorCode::kInvalid);
+    if (b->rank() != t.shape.size()) refuse(b, "has rank {}, expected {}", t.shape.size(), b->rank());
+    if (!(b->dtype == t.dtype)) refuse(b, "is {}, expected {}", t.dtype.str(), b->dtype.str());
     for (size_t d = 0; d < b->rank(); ++d)
       if (b->shape[d].is<VarNode>())
         env_.emplace(cast<VarNode>(b->shape[d]), Value::ofInt(b->shape[d]->dtype, t.shape[d]));
@@ -88,9 +89,7 @@ private:
     for (size_t d = 0; d < b->rank(); ++d) {
       int64_t want = evalInt(b->shape[d]);
       if (want != t->shape[d])
-        fault("argument '" + b->name + "' has " + std::to_string(t->shape[d]) + " elements in dimension " +
-                  std::to_string(d) + ", expected " + std::to_string(want),
-              b, ErrorCode::kInvalid);
+        refuse(b, "has {} elements in dimension {}, expected {}", int64_t(t->shape[d]), d, want);
     }
     if (b->elemOffset.is<VarNode>())
       env_.emplace(cast<VarNode>(b->elemOffset), Value::ofInt(b->elemOffset->dtype, 0));
@@ -121,9 +120,11 @@ private:
     return *it->second;
   }
 
-  // Element position of every lane; checks each index against the shape.
-  std::vector<int64_t> positions(const Buffer& b, const Array<Expr>& indices, const Value* predicate,
-                                 const NodeRef& node) {
+  // Element position of every lane, -1 where the predicate is off; checks each index against the shape.
+  std::vector<int64_t> positions(const NodeRef& node) {
+    const auto [b, indices, on] = *elementAccess(node);
+    std::optional<Value> predicate;
+    if (on) predicate = eval(on);
     size_t lanes = 1;
     std::vector<Value> values;
     for (const Expr& e : indices) {
@@ -143,8 +144,7 @@ private:
         int64_t index = values[d].asInt(values[d].lanes.size() == 1 ? 0 : k);
         int64_t extent = b->rank() == 0 ? 1 : evalInt(b->shape[d]);
         if (index < 0 || index >= extent)
-          fault("index " + std::to_string(index) + " of dimension " + std::to_string(d) + " of '" + b->name +
-                    "' is outside [0, " + std::to_string(extent) + ")",
+          fault(fmt::format("index {} of dimension {} of '{}' is outside [0, {})", index, d, b->name, extent),
                 node);
         if (b->strides.empty())
           dense = dense * extent + index;
@@ -177,10 +177,10 @@ private:
 
   [[noreturn]] void race(const Buffer& b, int64_t i, const char* does, const NodeRef& node) {
     std::string who = "what follows a parallel loop";
-    if (parallel_) who = "iteration " + std::to_string(iteration_.index) + " of '" + parallel_->name + "'";
-    fault("a race: " + who + " " + does + " element " + std::to_string(i) + " of '" + b->name +
-              "', which another iteration uses",
-          node);
+    if (parallel_) who = fmt::format("iteration {} of '{}'", iteration_.index, parallel_->name);
+    fault(
+        fmt::format("a race: {} {} element {} of '{}', which another iteration uses", who, does, i, b->name),
+        node);
   }
 
   void writeElement(Memory& m, const Buffer& b, int64_t i, const Scalar& x, const NodeRef& node) {
@@ -190,9 +190,7 @@ private:
   }
 
   Value loadValue(const LoadNode& l, const NodeRef& node) {
-    std::optional<Value> predicate;
-    if (l.predicate) predicate = eval(l.predicate);
-    std::vector<int64_t> at = positions(l.buffer, l.indices, predicate ? &*predicate : nullptr, node);
+    std::vector<int64_t> at = positions(node);
     Memory& m = memoryOf(l.buffer);
     Value out;
     out.dtype = l.dtype;
@@ -209,9 +207,9 @@ private:
     const auto* from = s.value.as<LoadNode>();
     bool single = from && !from->predicate && !s.predicate && from->dtype.lanes == 1 && from->dtype.bits >= 8;
     if (!single) return false;
-    int64_t source = positions(from->buffer, from->indices, nullptr, s.value)[0];
+    int64_t source = positions(s.value)[0];
     std::optional<Scalar> x = elementOrNothing(memoryOf(from->buffer), from->buffer, source, s.value);
-    std::vector<int64_t> at = positions(s.buffer, s.indices, nullptr, node);
+    std::vector<int64_t> at = positions(node);
     if (at.size() != 1) return false; // refused below
     Memory& m = memoryOf(s.buffer);
     if (!x && m.isParameter()) unwritten(from->buffer, source, s.value); // a result of the function
@@ -225,15 +223,11 @@ private:
   void storeValue(const StoreNode& s, const NodeRef& node) {
     if (copyElement(s, node)) return;
     Value v = eval(s.value);
-    std::optional<Value> predicate;
-    if (s.predicate) predicate = eval(s.predicate);
-    std::vector<int64_t> at = positions(s.buffer, s.indices, predicate ? &*predicate : nullptr, node);
+    std::vector<int64_t> at = positions(node);
     Memory& m = memoryOf(s.buffer);
     int width = s.buffer->dtype.lanes;
     if (at.size() * size_t(width) != v.lanes.size())
-      fault("a store of " + std::to_string(v.lanes.size()) + " lanes to " + std::to_string(at.size()) +
-                " elements",
-            node);
+      fault(fmt::format("a store of {} lanes to {} elements", v.lanes.size(), at.size()), node);
     for (size_t k = 0; k < at.size(); ++k)
       for (int w = 0; w < width; ++w)
         if (!(s.predicate && at[k] < 0))
@@ -454,9 +448,8 @@ private:
       allocate(s.as<AllocNode>()->buffer, true);
       return run(s.as<AllocNode>()->body);
     case Kind::kDeclBuffer:
-      return run(s.as<DeclBufferNode>()->body);
     case Kind::kAttrStmt:
-      return run(s.as<AttrStmtNode>()->body);
+      return run(*bodyOf(s));
     case Kind::kAssert:
       if (!eval(s.as<AssertNode>()->condition).isTrue())
         fault("assertion failed: " + s.as<AssertNode>()->message, s);
@@ -470,7 +463,7 @@ private:
 
   void runLoop(const ForNode& f) {
     int64_t begin = evalInt(f.min), extent = evalInt(f.extent);
-    if (extent <= 0) return runEmpty(f, begin);
+    if (extent <= 0) return runEmpty(f);
     bool anyOrder = f.forKind == ForKind::kParallel || f.forKind == ForKind::kVectorized ||
                     f.forKind == ForKind::kThreadBinding;
     bool outermost = f.forKind == ForKind::kParallel && !parallel_;
@@ -498,13 +491,11 @@ private:
   }
 
   // A reduction over nothing gives its init: what the block would have run before its first step.
-  void runEmpty(const ForNode& f, int64_t begin) {
+  void runEmpty(const ForNode& f) {
     Stmt inner = f.body;
     while (inner.is<ForNode>()) inner = inner.as<ForNode>()->body;
     const auto* block = inner.as<BlockRealizeNode>();
-    if (!block || !block->block->init || !drivenBy(*block, f.var).reduce) return;
-    env_[f.var] = Value::ofInt(f.var->dtype, begin);
-    runInit(f.body, *block);
+    if (block && block->block->init && drivenBy(*block, f.var).reduce) runInit(For(&f), *block);
   }
 
   void runInit(const Stmt& s, const BlockRealizeNode& block) {
@@ -528,9 +519,7 @@ private:
       env_[a.var] = values[i];
       int64_t low = evalInt(a.domain->min), extent = evalInt(a.domain->extent), v = values[i].asInt();
       if (v < low || (v >= low + extent && !(initOnly && v == low)))
-        fault("axis '" + a.var->name + "' of block '" + b.name + "' is " + std::to_string(v) +
-                  ", outside its domain",
-              node);
+        fault(fmt::format("axis '{}' of block '{}' is {}, outside its domain", a.var->name, b.name, v), node);
       if (a.type == IterType::kReduce) first &= v == low;
     }
     for (const MatchBuffer& m : b.matches) matchBuffer(*m);
