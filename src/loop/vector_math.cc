@@ -8,6 +8,7 @@
 
 #include "ir/structural.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bevel {
@@ -47,6 +48,10 @@ public:
     for (; it != std::rend(c); ++it) sum = fma(sum, x, num(*it));
     return sum;
   }
+  /// x + x^3 (c0 + c1 x² + …), of z = x².
+  Expr odd(const Expr& x, const Expr& z, std::initializer_list<double> c) {
+    return fma(bind(z * x), poly(z, c), x);
+  }
   Expr asInt(const Expr& x) const { return callAs(int_, Intrin::kReinterpret, {x}); }
   Expr asFloat(const Expr& x) const { return callAs(t_, Intrin::kReinterpret, {x}); }
   Expr shiftLeft(const Expr& x, int n) const { return bevel::binary(BinaryOp::kShl, x, integer(n)); }
@@ -65,8 +70,9 @@ public:
     return p * powerOfTwo(half) * powerOfTwo(n - half);
   }
 
+  Expr exp(const Expr& x) { return scaledExp(x, 0); }
   /// exp(x) * 2^shift.
-  Expr exp(const Expr& x0, int shift = 0) {
+  Expr scaledExp(const Expr& x0, int shift) {
     Expr x = bind(clampBelow(clampAbove(x0, 89.5 - 0.6931 * shift), -104.5), "x");
     auto [f, n] = roundToInt(x, 1.44269504088896341);
     Expr r = bind(fma(f, num(-1.42860677e-6), fma(f, num(-0.693145751953125), x)), "r");
@@ -130,14 +136,17 @@ public:
     Expr tail = fma(e, num(-2.12194440e-4), logTail(f));
     return logSpecial(x, fma(e, num(0.693359375), f + tail));
   }
-  Expr logBase(const Expr& x0, double perE, double high,
-               double low) { // log_b(x) = e log_b(2) + ln(1+f) log_b(e)
+  /// log_b(x) = e log_b(2) + ln(1+f) log_b(e)
+  Expr logBase(const Expr& x0, double perE, double ofE) {
+    double high = double(float(ofE)), low = ofE - high;
     Expr x = bind(x0, "x");
     auto [f, e] = split(x);
     Expr tail = bind(logTail(f));
     Expr sum = fma(f, num(low), fma(tail, num(high), fma(f, num(high), num(0))));
     return logSpecial(x, fma(e, num(perE), sum));
   }
+  Expr log2(const Expr& x) { return logBase(x, 1, 1.44269504088896341); }
+  Expr log10(const Expr& x) { return logBase(x, 0.30102999566398120, 0.43429448190325183); }
   Expr log1p(const Expr& x0) {
     Expr x = bind(x0, "x1");
     Expr u = bind(x + num(1), "u");
@@ -149,9 +158,7 @@ public:
   Expr tanh(const Expr& x0) {
     Expr x = bind(x0, "x");
     Expr z = bind(x * x);
-    Expr small =
-        fma(bind(z * x),
-            poly(z, {-0.3333328392, 0.1333149127, -0.05374349708, 0.02065058427, -0.005717041905}), x);
+    Expr small = odd(x, z, {-0.3333328392, 0.1333149127, -0.05374349708, 0.02065058427, -0.005717041905});
     Expr a = bind(fabs(x));
     Expr big = num(1) - div(num(2), exp(clampAbove(a + a, 30)) + num(1));
     return copySign(select(a < num(0.625), small, big), x); // also keeps -0
@@ -170,14 +177,13 @@ public:
   }
   Expr sinh(const Expr& x0) {
     Expr x = bind(x0, "x0"), a = bind(fabs(x)), z = bind(x * x);
-    Expr small =
-        fma(bind(z * x), poly(z, {0.1666666649, 0.008333350598, 0.0001983606627, 2.817439511e-06}), x);
-    Expr big = exp(a, -1) - exp(negate(a), -1);
+    Expr small = odd(x, z, {0.1666666649, 0.008333350598, 0.0001983606627, 2.817439511e-06});
+    Expr big = scaledExp(a, -1) - scaledExp(negate(a), -1);
     return select(a < num(1), small, copySign(big, x));
   }
   Expr cosh(const Expr& x0) {
     Expr a = bind(fabs(x0));
-    return exp(a, -1) + exp(negate(a), -1);
+    return scaledExp(a, -1) + scaledExp(negate(a), -1);
   }
 
   // atan on [0, 1] values with |w| <= tan(pi/8) after one reduction.
@@ -186,16 +192,9 @@ public:
     Expr large = bind(a > num(2.414213562)), middle = bind(a > num(0.4142135624));
     Expr w = bind(select(large, div(num(-1), a), select(middle, div(a - num(1), a + num(1)), a)), "w");
     Expr z = bind(w * w);
-    Expr p = fma(bind(z * w),
-                 poly(z, {-0.3333331534, 0.1999847855, -0.1424362857, 0.1059427683, -0.06078857782}), w);
+    Expr p = odd(w, z, {-0.3333331534, 0.1999847855, -0.1424362857, 0.1059427683, -0.06078857782});
     Expr base = select(large, num(1.5707963267948966), select(middle, num(0.78539816339744831), num(0)));
     return copySign(base + p, x);
-  }
-  Expr asinPoly(const Expr& v, const Expr& z) {
-    return fma(
-        bind(z * v),
-        poly(z, {0.1666665987, 0.07500510924, 0.04451571903, 0.03181762215, 0.01440256554, 0.03756525811}),
-        v);
   }
   // asin(a) for a <= 1/2 directly, else pi/2 - 2 asin(sqrt((1-a)/2)); acos likewise.
   Expr asinAcos(const Expr& x0, bool acos) {
@@ -203,13 +202,18 @@ public:
     Expr big = bind(a > num(0.5));
     Expr z = bind(select(big, num(0.5) - a * num(0.5), a * a));
     Expr v = bind(select(big, sqrt(z), a));
-    Expr p = bind(asinPoly(v, z));
+    Expr p = bind(
+        odd(v, z, {0.1666665987, 0.07500510924, 0.04451571903, 0.03181762215, 0.01440256554, 0.03756525811}));
     const double pi = 3.14159265358979323846;
     if (!acos) return copySign(select(big, fma(num(-2), p, num(pi / 2)), p), x);
     Expr twice = bind(p + p);
     Expr whenBig = select(x < num(0), num(pi) - twice, twice);
     return select(big, whenBig, num(pi / 2) - copySign(p, x));
   }
+
+  Expr asin(const Expr& x) { return asinAcos(x, false); }
+  Expr acos(const Expr& x) { return asinAcos(x, true); }
+  Expr rsqrt(const Expr& x) { return div(num(1), sqrt(x)); }
 
   Expr asinh(const Expr& x0) {
     Expr y = bind(x0, "y"), a = bind(fabs(y));
@@ -259,54 +263,18 @@ std::optional<double> constantLanes(const Expr& e) {
   return std::nullopt;
 }
 
-Expr expandOne(Maths& m, Intrin op, const Expr& x) {
-  const double log2e = 1.44269504088896341, log10e = 0.43429448190325183;
-  auto high = [](double v) { return double(float(v)); };
-  switch (op) {
-  case Intrin::kExp:
-    return m.exp(x);
-  case Intrin::kExp2:
-    return m.exp2(x);
-  case Intrin::kExp10:
-    return m.exp10(x);
-  case Intrin::kExpm1:
-    return m.expm1(x);
-  case Intrin::kLog:
-    return m.log(x);
-  case Intrin::kLog2:
-    return m.logBase(x, 1, high(log2e), log2e - high(log2e));
-  case Intrin::kLog10:
-    return m.logBase(x, 0.30102999566398120, high(log10e), log10e - high(log10e));
-  case Intrin::kLog1p:
-    return m.log1p(x);
-  case Intrin::kTanh:
-    return m.tanh(x);
-  case Intrin::kSigmoid:
-    return m.sigmoid(x);
-  case Intrin::kErf:
-    return m.erf(x);
-  case Intrin::kSinh:
-    return m.sinh(x);
-  case Intrin::kCosh:
-    return m.cosh(x);
-  case Intrin::kAtan:
-    return m.atan(x);
-  case Intrin::kAsin:
-    return m.asinAcos(x, false);
-  case Intrin::kAcos:
-    return m.asinAcos(x, true);
-  case Intrin::kAsinh:
-    return m.asinh(x);
-  case Intrin::kAcosh:
-    return m.acosh(x);
-  case Intrin::kAtanh:
-    return m.atanh(x);
-  case Intrin::kRsqrt:
-    return m.div(m.num(1), m.sqrt(x));
-  default:
-    return nullptr;
-  }
-}
+struct Expansion {
+  Intrin op;
+  Expr (Maths::*build)(const Expr&);
+};
+constexpr Expansion kExpansions[] = {
+    {Intrin::kExp, &Maths::exp},         {Intrin::kExp2, &Maths::exp2},   {Intrin::kExp10, &Maths::exp10},
+    {Intrin::kExpm1, &Maths::expm1},     {Intrin::kLog, &Maths::log},     {Intrin::kLog2, &Maths::log2},
+    {Intrin::kLog10, &Maths::log10},     {Intrin::kLog1p, &Maths::log1p}, {Intrin::kTanh, &Maths::tanh},
+    {Intrin::kSigmoid, &Maths::sigmoid}, {Intrin::kErf, &Maths::erf},     {Intrin::kSinh, &Maths::sinh},
+    {Intrin::kCosh, &Maths::cosh},       {Intrin::kAtan, &Maths::atan},   {Intrin::kAsin, &Maths::asin},
+    {Intrin::kAcos, &Maths::acos},       {Intrin::kAsinh, &Maths::asinh}, {Intrin::kAcosh, &Maths::acosh},
+    {Intrin::kAtanh, &Maths::atanh},     {Intrin::kRsqrt, &Maths::rsqrt}};
 
 } // namespace
 
@@ -319,8 +287,9 @@ Expr expandIntrinsic(const Call& call) {
   if (call->op == Intrin::kPow) {
     auto k = constantLanes(call->arg(1));
     value = k ? m.powConstant(x, *k) : nullptr;
-  } else
-    value = expandOne(m, call->op, x);
+  } else if (auto row = std::ranges::find(kExpansions, call->op, &Expansion::op);
+             row != std::end(kExpansions))
+    value = (m.*row->build)(x);
   return value ? m.finish(value) : nullptr;
 }
 
