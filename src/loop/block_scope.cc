@@ -95,65 +95,38 @@ Driven drivenBy(const BlockRealizeNode& r, const Var& loop) {
   return out;
 }
 
-std::vector<int> ScopeInfo::writers(const Var& data) const {
-  std::vector<int> out;
-  for (size_t i = 0; i < blocks.size(); ++i)
-    if (writes(blocks[i].block(), data)) out.push_back(int(i));
-  return out;
-}
-
-std::vector<int> ScopeInfo::readers(const Var& data) const {
-  std::vector<int> out;
-  for (size_t i = 0; i < blocks.size(); ++i)
-    if (reads(blocks[i].block(), data)) out.push_back(int(i));
-  return out;
-}
-
 namespace {
 
-std::vector<int> related(const ScopeInfo& info, int block, bool producers) {
-  const BlockNode& self = info.blocks[size_t(block)].block();
+template <class F> std::vector<int> blocksWhere(const ScopeInfo& info, F holds) {
   std::vector<int> out;
-  for (const BufferRegion& r : producers ? self.reads : self.writes)
-    for (int i : producers ? info.writers(r->buffer->data) : info.readers(r->buffer->data))
-      if (i != block) out.push_back(i);
-  std::ranges::sort(out);
-  out.erase(std::ranges::unique(out).begin(), out.end());
+  for (size_t i = 0; i < info.blocks.size(); ++i)
+    if (holds(info.blocks[i].block())) out.push_back(int(i));
   return out;
 }
 
-Status soleWriter(const ScopeInfo& scope, int block) {
-  for (const BufferRegion& w : scope.blocks[size_t(block)].block().writes)
-    for (int other : scope.writers(w->buffer->data))
-      if (other != block)
-        return illegal("block " + scope.blocks[size_t(other)].name() + " also writes buffer " +
-                       w->buffer->name);
-  return checkNoLooseUse(scope, block);
-}
-
-Status checkAxes(const BlockNode& block, bool allowReduce) {
-  for (const IterVar& iv : block.iters) {
-    if (iv->type == IterType::kSpatial || (allowReduce && iv->type == IterType::kReduce)) continue;
-    return illegal("axis " + iv->var->name + " of block " + block.name + " is not " +
-                   (allowReduce ? "spatial or a reduction" : "spatial"));
-  }
-  return {};
-}
-
-Status checkNoOverlap(const BlockNode& block) {
-  for (const BufferRegion& w : block.writes)
-    if (touches(block.reads, w->buffer->data))
-      return illegal("block " + block.name + " reads buffer " + w->buffer->name + ", which it also writes");
-  return {};
+/// The other blocks that access one of the regions' buffers.
+template <class F>
+std::vector<int> othersThat(F access, const ScopeInfo& info, int block, const Array<BufferRegion>& regions) {
+  const BlockNode* self = &info.blocks[size_t(block)].block();
+  return blocksWhere(info, [&](const BlockNode& b) {
+    return &b != self &&
+           std::ranges::any_of(regions, [&](const BufferRegion& r) { return access(b, r->buffer->data); });
+  });
 }
 
 } // namespace
 
+std::vector<int> ScopeInfo::writers(const Var& data) const {
+  return blocksWhere(*this, [&](const BlockNode& b) { return writes(b, data); });
+}
+std::vector<int> ScopeInfo::readers(const Var& data) const {
+  return blocksWhere(*this, [&](const BlockNode& b) { return reads(b, data); });
+}
 std::vector<int> ScopeInfo::producers(int block) const {
-  return related(*this, block, true);
+  return othersThat(writes, *this, block, blocks[size_t(block)].block().reads);
 }
 std::vector<int> ScopeInfo::consumers(int block) const {
-  return related(*this, block, false);
+  return othersThat(reads, *this, block, blocks[size_t(block)].block().writes);
 }
 
 std::vector<BufferAccess> ScopeInfo::looseAccesses() const {
@@ -181,31 +154,42 @@ Status checkNoLooseUse(const ScopeInfo& scope, int block) {
   return {};
 }
 
-Status checkCompleteBlock(const ScopeInfo& scope, int block) {
-  const BlockNode& b = scope.blocks[size_t(block)].block();
-  BEVEL_CHECK(checkAxes(b, false));
-  BEVEL_CHECK(checkNoOverlap(b));
-  return soleWriter(scope, block);
-}
+namespace {
 
-Status checkReductionBlock(const ScopeInfo& scope, int block) {
+Status checkWhole(const ScopeInfo& scope, int block, bool reduction) {
   const BlockNode& b = scope.blocks[size_t(block)].block();
-  if (!b.init) return illegal("block " + b.name + " has no init: it is not a whole reduction");
-  BEVEL_CHECK(checkAxes(b, true));
-  for (const BufferRegion& w : b.writes)
+  if (reduction && !b.init) return illegal("block " + b.name + " has no init: it is not a whole reduction");
+  for (const IterVar& iv : b.iters)
+    if (iv->type != IterType::kSpatial && !(reduction && iv->type == IterType::kReduce))
+      return illegal("axis " + iv->var->name + " of block " + b.name + " is not " +
+                     (reduction ? "spatial or a reduction" : "spatial"));
+  for (const BufferRegion& w : b.writes) {
+    const std::string& name = w->buffer->name;
     for (const BufferRegion& r : b.reads)
-      if (r->buffer->data == w->buffer->data && !same(r, w))
-        return illegal("block " + b.name + " reads other elements of its output " + w->buffer->name);
-  for (const BufferRegion& w : b.writes)
+      if (r->buffer->data == w->buffer->data && !(reduction && same(r, w)))
+        return illegal("block " + b.name +
+                       (reduction ? " reads other elements of its output " + name
+                                  : " reads buffer " + name + ", which it also writes"));
     for (const IterVar& iv : b.iters)
       if (iv->type == IterType::kReduce && usesVar(w, iv->var))
-        return illegal("reduce axis " + iv->var->name + " indexes the output " + w->buffer->name);
-  return soleWriter(scope, block);
+        return illegal("reduce axis " + iv->var->name + " indexes the output " + name);
+    for (int other : scope.writers(w->buffer->data))
+      if (other != block)
+        return illegal("block " + scope.blocks[size_t(other)].name() + " also writes buffer " + name);
+  }
+  return checkNoLooseUse(scope, block);
 }
 
+} // namespace
+
+Status checkCompleteBlock(const ScopeInfo& scope, int block) {
+  return checkWhole(scope, block, false);
+}
+Status checkReductionBlock(const ScopeInfo& scope, int block) {
+  return checkWhole(scope, block, true);
+}
 Status checkCompleteOrReduction(const ScopeInfo& scope, int block) {
-  return scope.blocks[size_t(block)].block().init ? checkReductionBlock(scope, block)
-                                                  : checkCompleteBlock(scope, block);
+  return checkWhole(scope, block, scope.blocks[size_t(block)].block().init != nullptr);
 }
 
 } // namespace bevel
