@@ -19,14 +19,30 @@
 namespace bevel::te {
 namespace {
 
-Stmt blockNest(const Block& block, const std::vector<std::pair<Var, Range>>& loops,
-               const Array<Expr>& values) {
-  Stmt body = make<const BlockRealizeNode>(values, boolImm(true), block);
-  for (size_t i = loops.size(); i-- > 0;)
-    body = make<const ForNode>(loops[i].first, loops[i].second->min, loops[i].second->extent,
-                               ForKind::kSerial, body);
-  return body;
-}
+// A block and the loops around it, one an axis.
+struct Nest {
+  Ref<BlockNode> block;
+  std::vector<VarRange> loops;
+  Array<Expr> values;
+  explicit Nest(std::string name, Dict annotations = nullptr) : block(make<BlockNode>(std::move(name))) {
+    block->annotations = std::move(annotations);
+  }
+  Var axis(const IterVar& a) {
+    Var v = var("v_" + a->var->name, a->var->dtype), loop = var(a->var->name, a->var->dtype);
+    block->iters.push_back(with(a, &IterVarNode::var, v));
+    loops.emplace_back(loop, a->domain);
+    values.push_back(loop);
+    return v;
+  }
+  Stmt stmt(Stmt body) {
+    block->body = std::move(body);
+    Stmt out = make<const BlockRealizeNode>(values, boolImm(true), Block(block));
+    for (size_t i = loops.size(); i-- > 0;)
+      out = make<const ForNode>(loops[i].first, loops[i].second->min, loops[i].second->extent,
+                                ForKind::kSerial, out);
+    return out;
+  }
+};
 
 // The root block says nothing of accesses, as in text, where it is not written.
 PrimFunc withPlainRoot(const PrimFunc& f) {
@@ -43,7 +59,7 @@ public:
     std::vector<Stmt> body;
     for (const Operation& op : order_)
       if (!inScan_.count(op.get())) body.push_back(statement(op));
-    auto root = make<BlockNode>("root");
+    Nest root("root");
     Array<Var> params;
     Array<Buffer> buffers;
     std::unordered_set<const Node*> isParam;
@@ -54,10 +70,8 @@ public:
     }
     for (const Operation& op : order_)
       for (const Buffer& b : op->outputs)
-        if (!isParam.count(b->data.get()) && !stateOf_.count(b->data)) root->allocs.push_back(b);
-    root->body = seq(body);
-    Stmt realize = make<const BlockRealizeNode>(Array<Expr>{}, boolImm(true), Block(root));
-    realize = replaceBuffers(realize, stateOf_);
+        if (!isParam.count(b->data.get()) && !stateOf_.count(b->data)) root.block->allocs.push_back(b);
+    Stmt realize = replaceBuffers(root.stmt(seq(body)), stateOf_);
     Array<Var> added = addScalarParams(params, buffers, realize);
     if (scalars) *scalars = added;
     PrimFunc f = make<const PrimFuncNode>(params, buffers, realize, attrs);
@@ -118,45 +132,21 @@ private:
 
   // Loops, axes and bindings of one block. `time`: stands for axis 0 (inside a scan).
   Stmt computeNest(const Operation& op, const Var& time) {
-    auto block = make<BlockNode>(uniqueName(op->name));
-    block->annotations = op->attrs;
-    std::vector<std::pair<Var, Range>> loops;
-    Array<Expr> values;
+    Nest nest(uniqueName(op->name), op->attrs);
     VarMap axisOf;
     const auto* reduction = op->body[0].as<ReduceNode>();
     Array<IterVar> axes = op->axes;
     if (reduction) axes.append(reduction->axes);
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const IterVar& a = axes[i];
-      if (i == 0 && time) {
-        axisOf.emplace(a->var, time);
-        continue;
-      }
-      Var v = var("v_" + a->var->name, a->var->dtype);
-      axisOf.emplace(a->var, v);
-      block->iters.push_back(make<const IterVarNode>(a->domain, v, a->type));
-      Var loopVar = var(a->var->name, a->var->dtype);
-      loops.emplace_back(loopVar, a->domain);
-      values.push_back(loopVar);
-    }
+    for (const IterVar& a : axes) axisOf.emplace(a->var, time && axisOf.empty() ? time : nest.axis(a));
     Array<Expr> indices;
     for (const IterVar& a : op->axes) indices.push_back(axisOf.at(a->var));
-    if (reduction && emptyDomain(*reduction)) return fillNest(op, *reduction);
-    if (reduction)
-      reduceBody(*block, op, *reduction, axisOf, indices);
-    else {
-      std::vector<Stmt> stores;
-      for (size_t i = 0; i < op->body.size(); ++i)
-        stores.push_back(store(op->outputs[i], substitute(op->body[i], axisOf), indices));
-      block->body = seq(stores);
-    }
-    return blockNest(block, loops, values);
-  }
-
-  static bool emptyDomain(const ReduceNode& r) {
-    for (const IterVar& a : r.axes)
-      if (isConst(a->domain->extent, 0)) return true;
-    return false;
+    auto isEmpty = [](const IterVar& a) { return isConst(a->domain->extent, 0); };
+    if (reduction && std::ranges::any_of(reduction->axes, isEmpty)) return fillNest(op, *reduction);
+    if (reduction) return nest.stmt(reduceBody(nest.block->init, op, *reduction, axisOf, indices));
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < op->body.size(); ++i)
+      stores.push_back(store(op->outputs[i], substitute(op->body[i], axisOf), indices));
+    return nest.stmt(seq(stores));
   }
 
   // A reduction over no elements gives the identity (its loops would never run).
@@ -166,13 +156,13 @@ private:
     return computeNest(fill, nullptr);
   }
 
-  void reduceBody(BlockNode& block, const Operation& op, const ReduceNode& r, const VarMap& axisOf,
+  Stmt reduceBody(Stmt& init, const Operation& op, const ReduceNode& r, const VarMap& axisOf,
                   const Array<Expr>& indices) {
     const CombinerNode& c = *r.combiner;
-    std::vector<Stmt> init, stores;
+    std::vector<Stmt> first, stores;
     VarMap operands;
     for (size_t i = 0; i < c.result.size(); ++i) {
-      init.push_back(
+      first.push_back(
           store(op->outputs[i], r.init.empty() ? c.identity[i] : substitute(r.init[i], axisOf), indices));
       operands.emplace(c.lhs[i], load(op->outputs[i], indices));
       operands.emplace(c.rhs[i], substitute(r.source[i], axisOf));
@@ -192,18 +182,15 @@ private:
       for (size_t i = results.size(); i-- > 0;)
         update = make<const LetStmtNode>(temps[i], results[i], update);
     }
-    if (r.condition) update = make<const IfNode>(substitute(r.condition, axisOf), update);
-    block.init = seq(init);
-    block.body = update;
+    init = seq(first);
+    return r.condition ? make<const IfNode>(substitute(r.condition, axisOf), update) : update;
   }
 
   Stmt externBlock(const Operation& op) {
-    auto block = make<BlockNode>(uniqueName(op->name));
-    block->annotations = op->attrs;
-    for (const Tensor& t : op->inputs) block->reads.push_back(fullRegion(t.buffer()));
-    for (const Buffer& b : op->outputs) block->writes.push_back(fullRegion(b));
-    block->body = op->statement;
-    return blockNest(block, {}, {});
+    Nest nest(uniqueName(op->name), op->attrs);
+    for (const Tensor& t : op->inputs) nest.block->reads.push_back(fullRegion(t.buffer()));
+    for (const Buffer& b : op->outputs) nest.block->writes.push_back(fullRegion(b));
+    return nest.stmt(op->statement);
   }
 
   // The loop over time has one block for a step, which is the scope of what the step computes: it is scheduled as a program is.
@@ -212,33 +199,23 @@ private:
     Expr start = scan->init[0].shape()[0];
     for (size_t i = 0; i < scan->init.size(); ++i) parts.push_back(copyInit(scan, i));
     Expr length = scan->states[0].shape()[0];
+    Nest nest(uniqueName(scan->name + "_step"));
     Range time = range(start, length - start);
-    Var t = var("t", start->dtype), v = var("v_t", start->dtype);
+    Var v = nest.axis(make<const IterVarNode>(time, var("t", start->dtype), IterType::kOpaque));
     std::vector<Stmt> steps;
     for (const Operation& op : scanBody_[scan.get()])
       steps.push_back(op->kind == OpKind::kCompute ? computeNest(op, v) : statement(op));
-    auto block = make<BlockNode>(uniqueName(scan->name + "_step"));
-    block->iters.push_back(make<const IterVarNode>(time, v, IterType::kOpaque));
-    block->body = seq(steps);
-    parts.push_back(blockNest(block, {{t, time}}, {t}));
+    parts.push_back(nest.stmt(seq(steps)));
     return seq(parts);
   }
 
   Stmt copyInit(const Operation& scan, size_t i) {
     const Tensor& init = scan->init[i];
-    auto block = make<BlockNode>(uniqueName(scan->name + "_init"));
-    std::vector<std::pair<Var, Range>> loops;
-    Array<Expr> values, indices;
-    for (size_t d = 0; d < init.rank(); ++d) {
-      IterVar a = iter("v_i" + std::to_string(d), init.shape()[d], IterType::kSpatial);
-      Var l = var("i" + std::to_string(d), a->var->dtype);
-      block->iters.push_back(a);
-      loops.emplace_back(l, a->domain);
-      values.push_back(l);
-      indices.push_back(a->var);
-    }
-    block->body = store(scan->outputs[i], load(init.buffer(), indices), indices);
-    return blockNest(block, loops, values);
+    Nest nest(uniqueName(scan->name + "_init"));
+    Array<Expr> indices;
+    for (size_t d = 0; d < init.rank(); ++d)
+      indices.push_back(nest.axis(iter("i" + std::to_string(d), init.shape()[d], IterType::kSpatial)));
+    return nest.stmt(store(scan->outputs[i], load(init.buffer(), indices), indices));
   }
 
   std::vector<Operation> order_;

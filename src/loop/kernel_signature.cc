@@ -42,9 +42,7 @@ std::vector<size_t> kernelOutputs(const PrimFunc& f) {
     auto n = size_t(std::min<int64_t>(attrInt(f->attrs, "num_outputs"), int64_t(handles.size())));
     return {handles.end() - ptrdiff_t(n), handles.end()};
   }
-  std::unordered_set<Var, RefHash> written;
-  for (const BufferAccess& a : collectAccesses(f->body))
-    if (a.buffer && a.write) written.insert(a.buffer->data);
+  auto written = buffersWritten(collectAccesses(f->body));
   std::vector<size_t> out;
   for (size_t i : handles)
     if (f->buffers[i] && written.contains(f->buffers[i]->data)) out.push_back(i);

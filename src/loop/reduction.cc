@@ -1,9 +1,9 @@
 #include "loop/reduction.h"
 
 #include "ir/structural.h"
+#include "loop/te.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace bevel {
 
@@ -200,19 +200,14 @@ bool accumulates(const BlockNode& block) {
 bool sumsProducts(const BlockNode& block) {
   const auto* update = block.body.as<StoreNode>();
   auto sum = update ? accumulationOf(*update) : std::nullopt;
-  bool found = false;
   auto loadOf = [](Expr e) {
     while (const auto* c = e.as<CastNode>()) e = c->value;
     return e.as<LoadNode>();
   };
-  if (sum && sum->op == BinaryOp::kAdd)
-    walk(sum->value, [&](const NodeRef& n) {
-      const auto* m = n.as<BinaryNode>();
-      const auto *x = m && m->op == BinaryOp::kMul ? loadOf(m->a) : nullptr, *y = x ? loadOf(m->b) : nullptr;
-      found |= y && x->buffer->data != y->buffer->data;
-      return true;
-    });
-  return found;
+  return sum && sum->op == BinaryOp::kAdd && anyNode<BinaryNode>(sum->value, [&](const BinaryNode& m) {
+           const auto *x = m.op == BinaryOp::kMul ? loadOf(m.a) : nullptr, *y = x ? loadOf(m.b) : nullptr;
+           return y && x->buffer->data != y->buffer->data;
+         });
 }
 
 Work workOf(const Stmt& body) {
@@ -233,11 +228,8 @@ Work workOf(const Stmt& body) {
 }
 
 Expr neutralElement(BinaryOp op, DType t) {
-  bool least = op == BinaryOp::kMax;
   if (op == BinaryOp::kAdd || op == BinaryOp::kMul) return constant(t, op == BinaryOp::kMul);
-  if (t.isFloat()) return constantFloat(t, least ? -INFINITY : INFINITY);
-  if (!least && t.isUInt() && t.bits == 64) return nullptr;
-  return constant(t, least ? minValue(t.scalar()) : maxValue(t.scalar()));
+  return op == BinaryOp::kMax ? te::lowest(t) : te::highest(t);
 }
 
 bool isIdempotent(const Expr& value, BinaryOp op) {

@@ -41,6 +41,12 @@ std::vector<Tensor> tensorsRead(const Array<Expr>& body) {
   return found;
 }
 
+std::vector<Tensor> resultsOf(const Operation& op) {
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < op->outputs.size(); ++i) results.push_back({op, i});
+  return results;
+}
+
 Array<IterVar> spatialAxes(const Array<Expr>& shape) {
   Array<IterVar> axes;
   for (size_t i = 0; i < shape.size(); ++i)
@@ -48,7 +54,7 @@ Array<IterVar> spatialAxes(const Array<Expr>& shape) {
   return axes;
 }
 
-Combiner makeCombiner(DType dtype, FunctionRef<Expr(Expr, Expr)> f, Expr identity) {
+Combiner makeCombiner(DType dtype, Expr (*f)(const Expr&, const Expr&), Expr identity) {
   Var x = var("x", dtype), y = var("y", dtype);
   return make<const CombinerNode>(Array<Var>{x}, Array<Var>{y}, Array<Expr>{f(x, y)}, Array<Expr>{identity});
 }
@@ -91,14 +97,12 @@ std::vector<Tensor> computeMany(Array<Expr> shape, std::string name,
   for (const IterVar& a : op->axes) vars.push_back(a->var);
   op->body = f(vars);
   op->inputs = tensorsRead(op->body);
-  std::vector<Tensor> results;
   for (size_t i = 0; i < op->body.size(); ++i) {
     std::string label = op->body.size() == 1 ? name : name + "_v" + std::to_string(i);
     op->outputs.push_back(tensorBuffer(label, op->body[i]->dtype, shape, op.get(), i));
-    results.push_back({op, i});
   }
   op->name = std::move(name);
-  return results;
+  return resultsOf(op);
 }
 
 std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> inputs, std::string name,
@@ -115,9 +119,7 @@ std::vector<Tensor> externOp(std::vector<Buffer> outputs, std::vector<Tensor> in
     owned.emplace(b.data, op->outputs[i]);
   }
   op->statement = replaceBuffers(statement, owned);
-  std::vector<Tensor> results;
-  for (size_t i = 0; i < outputs.size(); ++i) results.push_back({op, i});
-  return results;
+  return resultsOf(op);
 }
 
 std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, std::vector<Tensor> states,
@@ -127,18 +129,15 @@ std::vector<Tensor> scan(std::vector<Tensor> init, std::vector<Tensor> update, s
   auto op = make<OperationObject>();
   op->kind = OpKind::kScan;
   op->name = name;
-  std::vector<Tensor> results;
-  for (size_t i = 0; i < states.size(); ++i) {
+  for (size_t i = 0; i < states.size(); ++i)
     op->outputs.push_back(
         tensorBuffer(name + "_" + states[i].op->name, states[i].dtype(), states[i].shape(), op.get(), i));
-    results.push_back({op, i});
-  }
   op->inputs = init;
   op->inputs.insert(op->inputs.end(), update.begin(), update.end());
   op->init = std::move(init);
   op->update = std::move(update);
   op->states = std::move(states);
-  return results;
+  return resultsOf(op);
 }
 
 IterVar reduceAxis(Expr extent, std::string name) {
@@ -150,21 +149,21 @@ IterVar reduceAxis(Range domain, std::string name) {
 }
 
 Expr lowest(DType dtype) {
-  return dtype.isFloat() ? constantFloat(dtype, -INFINITY) : constant(dtype, minValue(dtype));
+  return dtype.isFloat() ? constantFloat(dtype, -INFINITY) : constant(dtype, minValue(dtype.scalar()));
 }
 Expr highest(DType dtype) {
   if (dtype.isUInt() && dtype.bits == 64) return constant(dtype, -1); // all bits set
-  return dtype.isFloat() ? constantFloat(dtype, INFINITY) : constant(dtype, maxValue(dtype));
+  return dtype.isFloat() ? constantFloat(dtype, INFINITY) : constant(dtype, maxValue(dtype.scalar()));
 }
 
 Combiner sumCombiner(DType t) {
-  return makeCombiner(t, [](Expr x, Expr y) { return x + y; }, constant(t, 0));
+  return makeCombiner(t, operator+, constant(t, 0));
 }
 Combiner maxCombiner(DType t) {
-  return makeCombiner(t, [](Expr x, Expr y) { return bevel::max(x, y); }, lowest(t));
+  return makeCombiner(t, bevel::max, lowest(t));
 }
 Combiner minCombiner(DType t) {
-  return makeCombiner(t, [](Expr x, Expr y) { return bevel::min(x, y); }, highest(t));
+  return makeCombiner(t, bevel::min, highest(t));
 }
 
 Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component, Expr condition) {
@@ -182,18 +181,14 @@ Expr min(Expr v, Array<IterVar> axes, Expr condition) {
   return reduce(minCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
 }
 Expr prod(Expr v, Array<IterVar> axes, Expr condition) {
-  auto times = makeCombiner(v->dtype, [](Expr x, Expr y) { return x * y; }, constant(v->dtype, 1));
-  return reduce(times, {v}, std::move(axes), 0, std::move(condition));
+  return reduce(makeCombiner(v->dtype, operator*, constant(v->dtype, 1)), {v}, std::move(axes), 0,
+                std::move(condition));
 }
 Expr all(Expr v, Array<IterVar> axes) {
-  return reduce(makeCombiner(
-                    kBool, [](Expr x, Expr y) { return logicalAnd(x, y); }, boolImm(true)),
-                {v}, std::move(axes));
+  return reduce(makeCombiner(kBool, logicalAnd, boolImm(true)), {v}, std::move(axes));
 }
 Expr any(Expr v, Array<IterVar> axes) {
-  return reduce(makeCombiner(
-                    kBool, [](Expr x, Expr y) { return logicalOr(x, y); }, boolImm(false)),
-                {v}, std::move(axes));
+  return reduce(makeCombiner(kBool, logicalOr, boolImm(false)), {v}, std::move(axes));
 }
 
 } // namespace bevel::te

@@ -13,7 +13,6 @@ Stmt Vectorizer::reduction(const Store& s, const Expr& at) {
   auto update = accumulationOf(*s);
   if (!update || s->indices.size() != 1) return nullptr;
   Expr neutral = neutralElement(update->op, s->buffer->dtype.withLanes(lanes_));
-  if (!neutral) return nullptr;
   Expr value = expr(update->value);
   if (!value) return nullptr;
   value = broadcastTo(value, lanes_);
