@@ -24,14 +24,9 @@ private:
       return visitFor(cast<ForNode>(node));
     case Kind::kIf:
       return visitIf(cast<IfNode>(node));
-    case Kind::kLoad: {
-      NodeRef out = simplifyIndices(cast<LoadNode>(visitChildren(node)));
-      const auto& l = static_cast<const LoadNode&>(*out);
-      return l.predicate && isConst(l.predicate, 1) ? NodeRef(make<const LoadNode>(l.buffer, l.indices))
-                                                    : out;
-    }
+    case Kind::kLoad:
     case Kind::kStore:
-      return simplifyStore(cast<StoreNode>(visitChildren(node)));
+      return simplifyAccess(visitChildren(node));
     case Kind::kBinary:
       return simplifyValue(cast<ExprNode>(visitChildren(node)));
     case Kind::kSelect: {
@@ -72,15 +67,17 @@ private:
     return product ? simplified(b->a) * simplified(b->b) : out;
   }
 
-  template <class T> Ref<const T> simplifyIndices(const Ref<const T>& access) {
-    Array<Expr> out;
-    bool changed = false;
-    for (const Expr& i : access->indices) {
-      out.push_back(simplifyIndex(i));
-      changed |= !(out.back() == i);
-    }
-    if (!changed) return access;
-    return with(access, &T::indices, out);
+  /// A mask that is on for all lanes goes, and so does a store that is off.
+  NodeRef simplifyAccess(const NodeRef& node) {
+    auto access = elementAccess(node);
+    Array<Expr> indices;
+    for (const Expr& i : access->indices) indices.push_back(simplifyIndex(i));
+    NodeRef out = indices == access->indices ? node : withAccess(node, access->buffer, indices);
+    auto on = asConst(access->predicate);
+    if (!on) return out;
+    if (node.is<StoreNode>())
+      return *on ? with(cast<StoreNode>(out), &StoreNode::predicate, nullptr) : nullptr;
+    return *on ? NodeRef(with(cast<LoadNode>(out), &LoadNode::predicate, nullptr)) : out;
   }
   Expr simplifyIndex(const Expr& e) {
     if (const auto* r = e.as<RampNode>()) {
@@ -88,15 +85,6 @@ private:
       return base == r->base ? e : Expr(make<const RampNode>(base, r->stride, r->dtype.lanes));
     }
     return e->dtype.isVector() || readsMemory(e) ? e : analyzer.simplify(e);
-  }
-
-  NodeRef simplifyStore(const Store& s) {
-    Store out = simplifyIndices(s);
-    if (!out->predicate) return out;
-    auto p = asConst(out->predicate);
-    if (!p) return out;
-    if (*p == 0) return nullptr;
-    return with(out, &StoreNode::predicate, nullptr);
   }
 
   NodeRef visitIf(const If& s) {

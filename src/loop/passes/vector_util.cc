@@ -36,26 +36,15 @@ Expr vectorBinary(BinaryOp op, const Expr& a, const Expr& b) {
 
 Expr laneOf(const Expr& e, int64_t lane) {
   if (!e->dtype.isVector()) return e;
-  switch (e->kind) {
-  case Kind::kBroadcast:
-    return uniformValue(e);
-  case Kind::kRamp: {
-    const auto& r = static_cast<const RampNode&>(*e);
-    return r.base + r.stride * lane;
+  if (e.is<BroadcastNode>()) return uniformValue(e);
+  if (const auto* r = e.as<RampNode>()) return r->base + r->stride * lane;
+  if (const auto* c = e.as<CastNode>()) {
+    Expr x = laneOf(c->value, lane);
+    return x ? castTo(c->dtype.scalar(), x) : nullptr;
   }
-  case Kind::kBinary: {
-    const auto& b = static_cast<const BinaryNode&>(*e);
-    Expr x = laneOf(b.a, lane), y = laneOf(b.b, lane);
-    return x && y ? binary(b.op, x, y) : nullptr;
-  }
-  case Kind::kCast: {
-    const auto& c = static_cast<const CastNode&>(*e);
-    Expr x = laneOf(c.value, lane);
-    return x ? castTo(c.dtype.scalar(), x) : nullptr;
-  }
-  default:
-    return nullptr;
-  }
+  const auto* b = e.as<BinaryNode>();
+  Expr x = b ? laneOf(b->a, lane) : nullptr, y = x ? laneOf(b->b, lane) : nullptr;
+  return y ? binary(b->op, x, y) : nullptr;
 }
 
 } // namespace bevel

@@ -82,8 +82,4 @@ template <class T> T Vectorizer::under(const Expr& scalar, const Expr& vector, c
   return out;
 }
 
-/// A mask in the cheapest form: `base + stride*lane < limit` becomes a comparison of small lane numbers with
-/// one scalar.
-Expr canonicalMask(const Expr& condition, Analyzer& analyzer);
-
 } // namespace bevel

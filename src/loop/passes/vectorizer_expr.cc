@@ -38,11 +38,36 @@ bool isElementwise(Intrin op) {
   }
 }
 
+/// A mask in the cheapest form: `base + stride*lane < limit` becomes a comparison of small lane numbers with
+/// one scalar.
+Expr canonicalMask(const Expr& condition, Analyzer& analyzer) {
+  const auto* c = condition.as<BinaryNode>();
+  if (!c || c->b->dtype.scalar() != kInt64) return condition;
+  bool turned = c->op == BinaryOp::kGt || c->op == BinaryOp::kGe;
+  bool strict = c->op == BinaryOp::kLt || c->op == BinaryOp::kGt;
+  if (!turned && !strict && c->op != BinaryOp::kLe) return condition;
+  // The greater side less the other one is base + stride*lane, and has to be positive (or not negative).
+  Expr distance =
+      turned ? vectorBinary(BinaryOp::kSub, c->a, c->b) : vectorBinary(BinaryOp::kSub, c->b, c->a);
+  const auto* ramp = distance.as<RampNode>();
+  auto stride = ramp ? asConst(ramp->stride) : std::nullopt;
+  if (!stride || *stride == 0 || *stride < -1024 || *stride > 1024) return condition;
+  int lanes = ramp->dtype.lanes;
+  int64_t step = std::abs(*stride);
+  Expr base = strict ? ramp->base : ramp->base + 1;
+  // falling: step*lane < base      rising: -base < step*lane
+  Expr rest = analyzer.simplify(*stride < 0 ? base : intImm(0) - base);
+  Expr small = castTo(kInt32, analyzer.simplify(max(min(rest, intImm(step * lanes)), intImm(-1))));
+  Expr steps = make<const RampNode>(constant(kInt32, 0), constant(kInt32, step), lanes);
+  Expr edge = make<const BroadcastNode>(small, lanes);
+  if (*stride > 0) std::swap(steps, edge);
+  return make<const BinaryNode>(BinaryOp::kLt, steps, edge);
+}
+
 } // namespace
 
 Expr Vectorizer::expr(const Expr& e) {
-  if (!varies(e) && !e.is<LoadNode>() && !usesAnyVar(e, [](const VarNode*) { return true; }))
-    return e; // constants
+  if (!e.is<LoadNode>() && !usesAnyVar(e, [](const VarNode*) { return true; })) return e; // constants
   switch (e->kind) {
   case Kind::kVar: {
     Var v = cast<VarNode>(e);
@@ -50,10 +75,6 @@ Expr Vectorizer::expr(const Expr& e) {
     auto it = lets_.find(v);
     return it == lets_.end() ? e : it->second;
   }
-  case Kind::kIntImm:
-  case Kind::kFloatImm:
-  case Kind::kStringImm:
-    return e;
   case Kind::kUnary: {
     const auto& u = static_cast<const UnaryNode&>(*e);
     Expr a = expr(u.a);
@@ -186,39 +207,6 @@ Expr Vectorizer::condition(const Expr& e) {
     return x && y ? canonicalMask(vectorBinary(b->op, x, y), analyzer_) : nullptr;
   }
   return expr(simple);
-}
-
-Expr canonicalMask(const Expr& condition, Analyzer& analyzer) {
-  const auto* c = condition.as<BinaryNode>();
-  if (!c || c->b->dtype.scalar() != kInt64) return condition;
-  // Bring it to ramp < limit.
-  Expr a = c->a, b = c->b;
-  BinaryOp op = c->op;
-  if (op == BinaryOp::kGt || op == BinaryOp::kGe) {
-    std::swap(a, b);
-    op = op == BinaryOp::kGt ? BinaryOp::kLt : BinaryOp::kLe;
-  }
-  const auto* ra = a.as<RampNode>();
-  Expr limit = uniformValue(b);
-  bool upper = ra && limit;
-  if (!upper) {
-    ra = b.as<RampNode>();
-    limit = uniformValue(a);
-  }
-  auto stride = ra ? asConst(ra->stride) : std::nullopt;
-  if (!ra || !limit || !stride || *stride <= 0 || *stride > 1024 ||
-      (op != BinaryOp::kLt && op != BinaryOp::kLe))
-    return condition;
-  int lanes = ra->dtype.lanes;
-  // upper: base + s*lane < limit   ⇔  s*lane < limit - base
-  // lower: limit < base + s*lane   ⇔  limit - base < s*lane
-  Expr rest = analyzer.simplify(limit - ra->base);
-  if (op == BinaryOp::kLe) rest = upper ? rest + 1 : rest - 1;
-  Expr small = castTo(kInt32, analyzer.simplify(max(min(rest, intImm(*stride * lanes)), intImm(-1))));
-  Expr steps = make<const RampNode>(constant(kInt32, 0), constant(kInt32, *stride), lanes);
-  Expr edge = make<const BroadcastNode>(small, lanes);
-  return upper ? make<const BinaryNode>(BinaryOp::kLt, steps, edge)
-               : make<const BinaryNode>(BinaryOp::kLt, edge, steps);
 }
 
 } // namespace bevel
