@@ -242,13 +242,7 @@ private:
            analyzer().prove(castTo(kInt64, ra.max - rw.min) < step);
   }
   IntSet relax(const Expr& offset, const Expr& extent, Loops loops) {
-    IntSet set = IntSet::range(range(offset, extent));
-    for (size_t i = loops.size(); i-- > 0;) {
-      IntSetMap one{{loops[i].first, IntSet::range(loops[i].second)}};
-      if (set.min) set.min = evalSet(set.min, one, analyzer()).min;
-      if (set.max) set.max = evalSet(set.max, one, analyzer()).max;
-    }
-    return set;
+    return relaxed(offset, extent, {loops.begin(), loops.end()}, analyzer());
   }
 
   static bool sameIndices(const BufferAccess& w, const BufferAccess& a) {

@@ -218,24 +218,12 @@ private:
                  const NodeRef& node) {
     if (auto view = views_.find(buffer->data); view != views_.end()) {
       const BufferRegionNode& source = *view->second->source;
-      return addRegion(source.buffer, throughView(source, *buffer, region), write, opaque, node);
+      return addRegion(source.buffer, throughView(source, region), write, opaque, node);
     }
     know(buffer);
     Array<Range> resolved;
     for (const Range& r : region) resolved.push_back(range(resolve(r->min), resolve(r->extent)));
     accesses.push_back({buffer, std::move(resolved), loops_, conditions_, write, opaque, node, block_});
-  }
-  /// A view has the last dimensions of its source region; leading ones have extent 1 there.
-  static Array<Range> throughView(const BufferRegionNode& source, const BufferNode& view,
-                                  const Array<Range>& region) {
-    if (view.rank() > source.region.size()) return source.region;
-    Array<Range> out;
-    size_t lead = source.region.size() - view.rank();
-    for (size_t d = 0; d < source.region.size(); ++d) {
-      const Range& s = source.region[d];
-      out.push_back(d < lead ? s : range(s->min + region[d - lead]->min, region[d - lead]->extent));
-    }
-    return out;
   }
   Expr resolve(const Expr& e) const {
     if (values_.empty() || e.is<IntImmNode>()) return e;
@@ -364,6 +352,15 @@ bool usesBuffer(const NodeRef& root, const Var& data, const NodeRef& except) {
   return used;
 }
 
+Array<Range> throughView(const BufferRegionNode& source, const Array<Range>& region) {
+  if (region.size() > source.region.size()) return source.region;
+  Array<Range> out = source.region;
+  size_t lead = out.size() - region.size();
+  for (size_t d = 0; d < region.size(); ++d)
+    out.set(lead + d, range(out[lead + d]->min + region[d]->min, region[d]->extent));
+  return out;
+}
+
 bool addressTaken(const NodeRef& root, const Buffer& buffer) {
   bool found = false;
   walk(root, [&](const NodeRef& n) {
@@ -393,6 +390,10 @@ std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions opt
   return std::move(collector.accesses);
 }
 
+IntSet relaxed(const Expr& min, const Expr& extent, const std::vector<VarRange>& loops, Analyzer& analyzer) {
+  return relaxSet(min, extent, independentSets(loops), analyzer);
+}
+
 std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::vector<VarRange>& loops,
                                    Analyzer& analyzer) {
   if (index->dtype != e->dtype) return std::nullopt;
@@ -408,7 +409,7 @@ std::optional<Multiple> asMultiple(const Expr& index, const Expr& e, const std::
   int64_t factor = all / step;
   if (factor < 2) return std::nullopt;
   rest = analyzer.simplify(index - e * factor);
-  IntSet set = relaxSet(rest, constant(rest->dtype, 1), independentSets(loops), analyzer);
+  IntSet set = relaxed(rest, constant(rest->dtype, 1), loops, analyzer);
   auto low = set.min ? asConst(analyzer.simplify(set.min)) : std::nullopt;
   auto high = set.max ? asConst(analyzer.simplify(set.max)) : std::nullopt;
   if (!low || !high || *low < 0 || *high >= factor) return std::nullopt;

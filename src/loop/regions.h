@@ -17,6 +17,7 @@
 namespace bevel {
 
 class Analyzer;
+struct IntSet;
 
 /// Tells the analyzer what holds of the sizes of a function's parameters: they, and what they are made of,
 /// are not negative.
@@ -42,6 +43,9 @@ bool addressTaken(const NodeRef& root, const Buffer& buffer);
 
 /// Data variables of buffers and views that are made inside root.
 std::unordered_set<Var, RefHash> buffersMadeInside(const NodeRef& root);
+
+/// A region of a view as one of the view's source: the view has its last dimensions, leading ones have extent 1.
+Array<Range> throughView(const BufferRegionNode& source, const Array<Range>& region);
 
 /// One access of a buffer, as it stands in the program.
 struct BufferAccess {
@@ -71,6 +75,8 @@ struct AccessOptions {
 /// values, so `loops` holds loop variables only (a Block given directly as root keeps its own axes free).
 std::vector<BufferAccess> collectAccesses(const NodeRef& root, AccessOptions options = {});
 
+/// What [min, min + extent) reaches over all values of the loops, in any order of their domains' dependence.
+IntSet relaxed(const Expr& min, const Expr& extent, const std::vector<VarRange>& loops, Analyzer& analyzer);
 /// The region with the variables of `loops` relaxed to their ranges, innermost first, so that domains may
 /// depend on loops further out. Conditions that bound an index tighten the result. Dimensions that cannot be
 /// bounded become the whole dimension; results are clipped to the buffer where that is provable.

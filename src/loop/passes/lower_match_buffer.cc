@@ -39,12 +39,13 @@ private:
       auto access = elementAccess(out);
       auto it = views_.find(access->buffer->data);
       if (it == views_.end()) return out;
-      return withAccess(out, it->second->buffer, throughView(access->indices, *it->second));
+      return withAccess(out, it->second->buffer, elementThroughView(access->indices, *it->second));
     }
     if (node.is<BufferRegionNode>()) {
       BufferRegion r = cast<BufferRegionNode>(visitChildren(node));
       auto it = views_.find(r->buffer->data);
-      return it == views_.end() ? NodeRef(r) : NodeRef(throughView(r, *it->second));
+      if (it == views_.end()) return r;
+      return make<const BufferRegionNode>(it->second->buffer, throughView(*it->second, r->region));
     }
     if (const auto* d = node.as<DeclBufferNode>(); d && views_.contains(d->buffer->data))
       refuse(*d->buffer, "is declared over another view");
@@ -56,13 +57,11 @@ private:
   }
 
   NodeRef lowerBlock(const Block& block) {
-    auto copy = mutableCopy(block);
-    copy->matches = {};
     for (const MatchBuffer& m : block->matches) {
       BufferRegion source = cast<BufferRegionNode>((*this)(NodeRef(m->source)));
       bindView(*m->buffer, source);
     }
-    return visitChildren(Block(copy));
+    return visitChildren(with(block, &BlockNode::matches, Array<MatchBuffer>()));
   }
 
   void bindView(const BufferNode& view, const BufferRegion& source) {
@@ -105,21 +104,12 @@ private:
                   .at(Buffer(&view));
   }
 
-  static Array<Expr> throughView(const Array<Expr>& indices, const BufferRegionNode& source) {
+  static Array<Expr> elementThroughView(const Array<Expr>& indices, const BufferRegionNode& source) {
+    Array<Range> point;
+    for (const Expr& i : indices) point.push_back(range(i, constant(i->dtype.scalar(), 1)));
     Array<Expr> out;
-    size_t lead = source.region.size() - indices.size();
-    for (size_t d = 0; d < source.region.size(); ++d)
-      out.push_back(d < lead ? source.region[d]->min : source.region[d]->min + indices[d - lead]);
+    for (const Range& r : throughView(source, point)) out.push_back(r->min);
     return out;
-  }
-  static BufferRegion throughView(const BufferRegion& r, const BufferRegionNode& source) {
-    Array<Range> out;
-    size_t lead = source.region.size() - r->region.size();
-    for (size_t d = 0; d < source.region.size(); ++d)
-      out.push_back(
-          d < lead ? source.region[d]
-                   : range(source.region[d]->min + r->region[d - lead]->min, r->region[d - lead]->extent));
-    return make<const BufferRegionNode>(source.buffer, out);
   }
 
   std::unordered_map<Var, BufferRegion, RefHash> views_;
@@ -130,7 +120,7 @@ private:
 
 Result<PrimFunc> lowerMatchBuffer(const PrimFunc& f, const Target&) {
   MatchLowering lowering;
-  Stmt body = cast<StmtNode>(lowering(NodeRef(f->body)));
+  Stmt body = lowering(f->body);
   if (lowering.error) return fail(std::move(*lowering.error));
   return withBody(f, body);
 }
