@@ -1,7 +1,6 @@
 #include "loop/reduction.h"
 
 #include "ir/structural.h"
-#include "loop/te.h"
 
 #include <algorithm>
 
@@ -225,11 +224,6 @@ Work workOf(const Stmt& body) {
     return true;
   });
   return work;
-}
-
-Expr neutralElement(BinaryOp op, DType t) {
-  if (op == BinaryOp::kAdd || op == BinaryOp::kMul) return constant(t, op == BinaryOp::kMul);
-  return op == BinaryOp::kMax ? te::lowest(t) : te::highest(t);
 }
 
 bool isIdempotent(const Expr& value, BinaryOp op) {

@@ -51,8 +51,6 @@ Work workOf(const Stmt& body);
 /// have.
 std::optional<Intrin> laneReduction(BinaryOp op);
 
-/// Combining it with any value of the type gives that value.
-Expr neutralElement(BinaryOp op, DType t);
 /// Combining the value any number of times is the same as once: neutral elements, and all values of minima,
 /// maxima, `and` and `or`.
 bool isIdempotent(const Expr& value, BinaryOp op);

@@ -156,39 +156,33 @@ Expr highest(DType dtype) {
   return dtype.isFloat() ? constantFloat(dtype, INFINITY) : constant(dtype, maxValue(dtype.scalar()));
 }
 
-Combiner sumCombiner(DType t) {
-  return makeCombiner(t, operator+, constant(t, 0));
-}
-Combiner maxCombiner(DType t) {
-  return makeCombiner(t, bevel::max, lowest(t));
-}
-Combiner minCombiner(DType t) {
-  return makeCombiner(t, bevel::min, highest(t));
-}
-
 Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component, Expr condition) {
   return make<const ReduceNode>(std::move(combiner), std::move(axes), std::move(source), Array<Expr>{},
                                 std::move(condition), component);
 }
 
+static Expr reduceBy(Expr (*f)(const Expr&, const Expr&), const Expr& identity, const Expr& v,
+                     Array<IterVar> axes, Expr condition) {
+  return reduce(makeCombiner(v->dtype, f, identity), {v}, std::move(axes), 0, std::move(condition));
+}
+
 Expr sum(Expr v, Array<IterVar> axes, Expr condition) {
-  return reduce(sumCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+  return reduceBy(operator+, constant(v->dtype, 0), v, std::move(axes), std::move(condition));
 }
 Expr max(Expr v, Array<IterVar> axes, Expr condition) {
-  return reduce(maxCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+  return reduceBy(bevel::max, lowest(v->dtype), v, std::move(axes), std::move(condition));
 }
 Expr min(Expr v, Array<IterVar> axes, Expr condition) {
-  return reduce(minCombiner(v->dtype), {v}, std::move(axes), 0, std::move(condition));
+  return reduceBy(bevel::min, highest(v->dtype), v, std::move(axes), std::move(condition));
 }
 Expr prod(Expr v, Array<IterVar> axes, Expr condition) {
-  return reduce(makeCombiner(v->dtype, operator*, constant(v->dtype, 1)), {v}, std::move(axes), 0,
-                std::move(condition));
+  return reduceBy(operator*, constant(v->dtype, 1), v, std::move(axes), std::move(condition));
 }
 Expr all(Expr v, Array<IterVar> axes) {
-  return reduce(makeCombiner(kBool, logicalAnd, boolImm(true)), {v}, std::move(axes));
+  return reduceBy(logicalAnd, boolImm(true), v, std::move(axes), nullptr);
 }
 Expr any(Expr v, Array<IterVar> axes) {
-  return reduce(makeCombiner(kBool, logicalOr, boolImm(false)), {v}, std::move(axes));
+  return reduceBy(logicalOr, boolImm(false), v, std::move(axes), nullptr);
 }
 
 } // namespace bevel::te

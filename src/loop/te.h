@@ -78,9 +78,6 @@ Expr any(Expr value, Array<IterVar> axes);
 /// Any combiner; component i of its results.
 Expr reduce(Combiner combiner, Array<Expr> source, Array<IterVar> axes, int64_t component = 0,
             Expr condition = nullptr);
-Combiner sumCombiner(DType dtype);
-Combiner maxCombiner(DType dtype);
-Combiner minCombiner(DType dtype);
 /// Smallest and largest value of a dtype as an expression; infinities for floats.
 Expr lowest(DType dtype);
 Expr highest(DType dtype);

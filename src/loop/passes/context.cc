@@ -128,12 +128,6 @@ Expr conjunction(const std::vector<Expr>& parts) {
   return out;
 }
 
-bool isNoOp(const Stmt& s) {
-  if (!s) return true;
-  const auto* e = s.as<EvaluateNode>();
-  return e && isPure(e->value);
-}
-
 int64_t countStatements(const NodeRef& s) {
   if (s.is<ExprNode>()) return 0;
   int64_t n = s.is<StoreNode>() || s.is<EvaluateNode>() ? 1 : 0;

@@ -51,7 +51,6 @@ std::vector<Expr> conjuncts(const Expr& condition);
 Expr conjunction(const std::vector<Expr>& parts); // true when empty
 /// The statement or a no-op for null.
 Stmt orNoOp(const Stmt& s);
-bool isNoOp(const Stmt& s);
 /// The stores and evaluations in it, each once however often it runs.
 int64_t countStatements(const NodeRef& s);
 bool isLikely(const NodeRef& condition);

@@ -22,7 +22,7 @@ private:
     if (node.is<ExprNode>() || node.is<BufferNode>() || node.is<DictNode>()) return node;
     switch (node->kind) {
     case Kind::kEvaluate:
-      return isNoOp(cast<StmtNode>(node)) ? NodeRef() : node;
+      return isPure(node.as<EvaluateNode>()->value) ? NodeRef() : node;
     case Kind::kStore:
       return writesItself(static_cast<const StoreNode&>(*node)) ? NodeRef() : node;
     case Kind::kSeq: {
@@ -34,21 +34,11 @@ private:
     case Kind::kIf:
       return visitIf(cast<IfNode>(node));
     case Kind::kFor:
-      return visitBody(cast<ForNode>(node), isPure(static_cast<const ForNode&>(*node).extent));
     case Kind::kAttrStmt:
-      return visitBody(cast<AttrStmtNode>(node), true);
     case Kind::kDeclBuffer:
-      return visitBody(cast<DeclBufferNode>(node), true);
-    case Kind::kAlloc: {
-      NodeRef out = visitBody(cast<AllocNode>(node), true);
-      const auto* a = out.as<AllocNode>();
-      return a && !usesVar(a->body, a->buffer->data) ? NodeRef(a->body) : out;
-    }
-    case Kind::kLetStmt: {
-      NodeRef out = visitBody(cast<LetStmtNode>(node), isPure(static_cast<const LetStmtNode&>(*node).value));
-      const auto* l = out.as<LetStmtNode>();
-      return l && isPure(l->value) && !usesVar(l->body, l->var) ? NodeRef(l->body) : out;
-    }
+    case Kind::kAlloc:
+    case Kind::kLetStmt:
+      return visitBody(cast<StmtNode>(node));
     case Kind::kBlockRealize:
     case Kind::kBlock:
     case Kind::kWhile:
@@ -65,11 +55,16 @@ private:
     });
   }
 
-  template <class T> NodeRef visitBody(const Ref<const T>& node, bool removable) {
-    Stmt body = (*this)(node->body);
-    if (!body && removable) return nullptr;
-    if (body == node->body) return node;
-    return with(node, &T::body, orNoOp(body));
+  NodeRef visitBody(const Stmt& s) {
+    const Stmt& before = *bodyOf(s);
+    const auto* loop = s.as<ForNode>();
+    const auto* let = s.as<LetStmtNode>();
+    const auto* alloc = s.as<AllocNode>();
+    bool removable = loop ? isPure(loop->extent) : !let || isPure(let->value);
+    Stmt body = (*this)(before);
+    bool unused = alloc ? !usesVar(body, alloc->buffer->data) : let && !usesVar(body, let->var);
+    if (removable && (!body || unused)) return body;
+    return body == before ? s : withBody(s, orNoOp(body));
   }
 
   NodeRef visitIf(const If& s) {
@@ -92,7 +87,7 @@ private:
 } // namespace
 
 Result<PrimFunc> removeNoOp(const PrimFunc& f, const Target&) {
-  return withBody(f, cast<StmtNode>(NoOpRemoval()(NodeRef(f->body))));
+  return withBody(f, NoOpRemoval()(f->body));
 }
 
 } // namespace bevel

@@ -6,8 +6,15 @@
 #include "loop/passes/vector_util.h"
 #include "loop/passes/vectorizer.h"
 #include "loop/reduction.h"
+#include "loop/te.h"
 
 namespace bevel {
+
+/// Combining it with any value of the type gives that value.
+static Expr neutralElement(BinaryOp op, DType t) {
+  if (op == BinaryOp::kAdd || op == BinaryOp::kMul) return constant(t, op == BinaryOp::kMul);
+  return op == BinaryOp::kMax ? te::lowest(t) : te::highest(t);
+}
 
 Stmt Vectorizer::reduction(const Store& s, const Expr& at) {
   auto update = accumulationOf(*s);
