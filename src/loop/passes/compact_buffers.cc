@@ -47,11 +47,10 @@ private:
   NodeRef visitAlloc(const Alloc& a) {
     BufferRegion region = touched(a);
     if (region) shrink(a->buffer, *region, vectorWidths(a));
-    auto copy = mutableCopy(a);
     auto it = shrunk_.find(a->buffer->data);
-    if (it != shrunk_.end()) copy->buffer = it->second.buffer;
-    copy->body = (*this)(a->body);
-    return copy->body ? NodeRef(Alloc(copy)) : NodeRef();
+    Buffer made = it == shrunk_.end() ? a->buffer : it->second.buffer;
+    Stmt body = (*this)(a->body);
+    return body ? NodeRef(with(a, &AllocNode::buffer, made, &AllocNode::body, body)) : NodeRef();
   }
 
   /// Union of the accesses, or null when it is not known.
@@ -85,9 +84,8 @@ private:
   }
 
   void shrink(const Buffer& buffer, const BufferRegionNode& region, const std::vector<int64_t>& widths) {
-    Shrunk s;
-    auto copy = mutableCopy(buffer);
-    bool changed = false;
+    std::vector<Expr> mins;
+    Array<Expr> shape = buffer->shape;
     for (size_t d = 0; d < buffer->rank(); ++d) {
       Expr extent = boundedExtent(region.region[d]->extent, buffer->shape[d]);
       Expr lo = analyzer.simplify(region.region[d]->min);
@@ -97,17 +95,11 @@ private:
         lo = extent ? lo : intImm(0);
         extent = intImm((*whole + widths[d] - 1) / widths[d] * widths[d]);
       }
-      if (!extent) {
-        s.mins.push_back(intImm(0));
-        continue;
-      }
-      copy->shape.set(d, extent);
-      s.mins.push_back(lo);
-      changed = true;
+      if (extent) shape.set(d, extent);
+      mins.push_back(extent ? lo : intImm(0));
     }
-    if (!changed) return;
-    s.buffer = copy;
-    shrunk_[buffer->data] = std::move(s);
+    if (shape == buffer->shape) return;
+    shrunk_[buffer->data] = {with(buffer, &BufferNode::shape, shape), std::move(mins)};
   }
 
   /// A size that holds the extent and is smaller than the whole dimension; null when none is known.

@@ -31,12 +31,10 @@ private:
     for (size_t i = 0; i < r.values.size(); ++i) {
       const IterVar& axis = block->iters[i];
       bool oneValue = isConst(axis->domain->extent, 1) && asConst(axis->domain->min);
-      if (oneValue)
-        values[axis->var] = castTo(axis->var->dtype, axis->domain->min);
-      else if (changesCondition(block->body, r.values[i]))
+      if (!oneValue && changesCondition(block->body, r.values[i]))
         kept.push_back(i);
       else
-        values[axis->var] = castTo(axis->var->dtype, r.values[i]);
+        values[axis->var] = castTo(axis->var->dtype, oneValue ? axis->domain->min : r.values[i]);
     }
     Stmt body = cast<StmtNode>((*this)(substitute(NodeRef(block->body), values)));
     for (size_t i : kept) {
@@ -44,18 +42,14 @@ private:
       body = make<const LetStmtNode>(axis, castTo(axis->dtype, r.values[i]), body);
     }
     if (block->origin) body = withOriginBelow(body, block->origin);
-    Expr predicate = r.predicate;
-    return isConst(predicate, 1) ? NodeRef(body)
-                                 : NodeRef(make<const IfNode>(call(Intrin::kLikely, {predicate}), body));
+    if (isConst(r.predicate, 1)) return body;
+    return make<const IfNode>(call(Intrin::kLikely, {r.predicate}), body);
   }
 
   static Stmt withOriginBelow(const Stmt& s, const Origin& origin) {
     return cast<StmtNode>(rewrite(s, [&](const NodeRef& n) -> NodeRef {
       bool lacks = !n->origin && (n.is<StoreNode>() || n.is<EvaluateNode>() || n.is<ForNode>());
-      if (!lacks) return n;
-      Ref<Node> copy(kindInfo(*n).clone(*n));
-      copy->origin = origin;
-      return copy;
+      return lacks ? withOrigin(n, origin) : n;
     }));
   }
 };
@@ -64,7 +58,7 @@ private:
 
 Result<PrimFunc> convertBlocksToOpaque(const PrimFunc& f, const Target&) {
   BlockDissolver dissolver;
-  Stmt body = cast<StmtNode>(dissolver(NodeRef(f->body)));
+  Stmt body = dissolver(f->body);
   if (dissolver.leftover)
     return fail(ErrorCode::kUsage,
                 "convert_blocks needs lower_init, lower_match_buffer and plan_allocations before it");

@@ -71,15 +71,11 @@ private:
 
   /// Whole buffers and regions as arguments become the flat buffer.
   NodeRef visitCall(const Call& call) {
-    Call c = cast<CallNode>(ContextRewriter::visit(call));
-    auto copy = mutableCopy(c);
-    bool changed = false;
-    for (size_t i = 0; i < c->args.size(); ++i) {
-      if (!c->args[i].is<BufferNode>()) continue;
-      Buffer b = cast<BufferNode>(c->args[i]);
-      if (const Flat* v = view(b, b->rank())) copy->args.set(i, v->buffer), changed = true;
-    }
-    return changed ? NodeRef(Call(copy)) : NodeRef(c);
+    return mapChildren(ContextRewriter::visit(call), [&](const NodeRef& arg) -> NodeRef {
+      const auto* b = arg.as<BufferNode>();
+      const Flat* v = b ? view(Buffer(b), b->rank()) : nullptr;
+      return v ? v->buffer : arg;
+    });
   }
 
   const Flat* view(const Buffer& b, size_t indices) {

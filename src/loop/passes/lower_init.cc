@@ -84,7 +84,7 @@ private:
 } // namespace
 
 Result<PrimFunc> lowerInit(const PrimFunc& f, const Target&) {
-  return withBody(f, cast<StmtNode>(InitLowering(f)(NodeRef(f->body))));
+  return withBody(f, InitLowering(f)(f->body));
 }
 
 } // namespace bevel

@@ -278,14 +278,13 @@ private:
   };
 
   NodeRef visitAlloc(const Alloc& a) {
-    auto copy = mutableCopy(a);
-    if (isPart(a->buffer->dtype)) copy->buffer = asBytes(*a->buffer, a->buffer->shape[0], false);
-    copy->body = (*this)(a->body);
-    return Alloc(copy);
+    const Buffer& b = a->buffer;
+    Buffer made = isPart(b->dtype) ? asBytes(*b, b->shape[0], false) : b;
+    return with(a, &AllocNode::buffer, made, &AllocNode::body, (*this)(a->body));
   }
   NodeRef visitDecl(const DeclBuffer& d) {
-    auto copy = mutableCopy(d);
     const BufferNode& b = *d->buffer;
+    Buffer bytes = d->buffer;
     auto made = bytes_.find(b.data);
     if (made != bytes_.end() && !made->second.packed && made->second.element != b.dtype && !refused)
       refused = Error(ErrorCode::kUnsupported,
@@ -296,12 +295,11 @@ private:
                     .at(d);
     if (isPart(b.dtype) && made == bytes_.end()) {
       int64_t perByte = 8 / b.dtype.bits;
-      copy->buffer = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
+      bytes = asBytes(b, floordiv(b.shape[0] + (perByte - 1), perByte), true);
     } else if (isPart(b.dtype)) {
-      copy->buffer = made->second.buffer;
+      bytes = made->second.buffer;
     }
-    copy->body = (*this)(d->body);
-    return DeclBuffer(copy);
+    return with(d, &DeclBufferNode::buffer, bytes, &DeclBufferNode::body, (*this)(d->body));
   }
   Buffer asBytes(const BufferNode& b, const Expr& size, bool packed) {
     auto made = make<BufferNode>(b);
@@ -338,7 +336,7 @@ Result<PrimFunc> lowerScalarTypes(const PrimFunc& f, const Target&) {
   });
   if (!any) return f;
   ScalarTypes lowering;
-  Stmt body = cast<StmtNode>(lowering(NodeRef(f->body)));
+  Stmt body = lowering(f->body);
   if (lowering.refused) return fail(std::move(*lowering.refused));
   return withBody(f, body);
 }

@@ -153,22 +153,16 @@ Expr placeArea(std::vector<Life*> area, Analyzer& analyzer) {
     placed.push_back(p);
   }
   Expr end = intImm(total);
-  std::vector<std::pair<Life*, std::vector<Life*>>> slots; // each slot: its first buffer, all that share it
+  std::vector<std::vector<Life*>> slots; // the buffers that share a place
   for (Life* p : symbolic) {
-    auto fits = [&](auto& slot) {
-      bool sameSize = analyzer.proveEqual(slot.first->size, p->size);
-      return sameSize &&
-             std::none_of(slot.second.begin(), slot.second.end(), [&](auto* q) { return q->overlaps(*p); });
-    };
-    auto slot = std::find_if(slots.begin(), slots.end(), fits);
-    if (slot == slots.end()) {
-      p->offset = end;
-      end = analyzer.simplify(end + p->size);
-      slots.push_back({p, {p}});
-    } else {
-      p->offset = slot->first->offset;
-      slot->second.push_back(p);
-    }
+    auto slot = std::ranges::find_if(slots, [&](const auto& s) {
+      return analyzer.proveEqual(s[0]->size, p->size) &&
+             std::ranges::none_of(s, [&](auto* q) { return q->overlaps(*p); });
+    });
+    bool fresh = slot == slots.end();
+    p->offset = fresh ? end : slot->front()->offset;
+    if (fresh) end = analyzer.simplify(end + p->size);
+    (fresh ? slots.emplace_back() : *slot).push_back(p);
   }
   return end;
 }

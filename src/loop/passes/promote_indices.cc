@@ -85,25 +85,12 @@ private:
   }
 
   bool isIndexArithmetic(const Expr& e) const {
-    switch (e->kind) {
-    case Kind::kVar:
-      return e->dtype.isInt() && e->dtype.bits >= 32 && !data_.contains(cast<VarNode>(e));
-    case Kind::kIntImm:
-      return true;
-    case Kind::kBinary: {
-      const auto& b = static_cast<const BinaryNode&>(*e);
-      return b.op <= BinaryOp::kMax && b.dtype.isInt() && b.dtype.bits >= 32 && isIndexArithmetic(b.a) &&
-             isIndexArithmetic(b.b);
-    }
-    case Kind::kCast:
-      return e->dtype.isInt() && e->dtype.bits >= 32 &&
-             isIndexArithmetic(static_cast<const CastNode&>(*e).value);
-    case Kind::kRamp:
-    case Kind::kBroadcast:
-      return true;
-    default:
-      return false;
-    }
+    if (e.is<IntImmNode>() || e.is<RampNode>() || e.is<BroadcastNode>()) return true;
+    if (!e->dtype.isInt() || e->dtype.bits < 32) return false;
+    if (e.is<VarNode>()) return !data_.contains(cast<VarNode>(e));
+    if (const auto* c = e.as<CastNode>()) return isIndexArithmetic(c->value);
+    const auto* b = e.as<BinaryNode>();
+    return b && b->op <= BinaryOp::kMax && isIndexArithmetic(b->a) && isIndexArithmetic(b->b);
   }
 
   Array<Expr> promoteAll(const Array<Expr>& list) {
@@ -116,40 +103,25 @@ private:
   /// value.
   Expr promote(const Expr& e) {
     if (!e->dtype.isInteger()) return (*this)(e);
-    switch (e->kind) {
-    case Kind::kIntImm:
-      return intImm(static_cast<const IntImmNode&>(*e).value);
-    case Kind::kVar: {
+    if (const auto* i = e.as<IntImmNode>()) return intImm(i->value);
+    if (e.is<VarNode>()) {
       auto it = wide_.find(cast<VarNode>(e));
       return castTo(kInt64, it == wide_.end() ? e : Expr(it->second));
     }
-    case Kind::kBinary: {
-      const auto& b = static_cast<const BinaryNode&>(*e);
-      bool chooses = b.op == BinaryOp::kMin || b.op == BinaryOp::kMax; // cannot overflow
-      if (!b.dtype.isInt() || b.dtype.bits < 32 || !(chooses || isIndexArithmetic(e))) break;
-      Expr x = promote(b.a), y = promote(b.b);
-      return x == b.a && y == b.b ? e : Expr(make<const BinaryNode>(b.op, x, y));
+    if (const auto* b = e.as<BinaryNode>(); b && b->dtype.isInt() && b->dtype.bits >= 32) {
+      bool chooses = b->op == BinaryOp::kMin || b->op == BinaryOp::kMax; // cannot overflow
+      if (chooses || isIndexArithmetic(e)) {
+        Expr x = promote(b->a), y = promote(b->b);
+        return x == b->a && y == b->b ? e : Expr(make<const BinaryNode>(b->op, x, y));
+      }
     }
-    case Kind::kRamp: {
-      const auto& r = static_cast<const RampNode&>(*e);
-      return make<const RampNode>(promote(r.base), promote(r.stride), r.dtype.lanes);
-    }
-    case Kind::kBroadcast: {
-      const auto& b = static_cast<const BroadcastNode&>(*e);
-      return make<const BroadcastNode>(promote(b.value), b.dtype.lanes);
-    }
-    case Kind::kSelect: {
-      const auto& s = static_cast<const SelectNode&>(*e);
-      return make<const SelectNode>((*this)(s.condition), promote(s.a), promote(s.b));
-    }
-    case Kind::kCast: {
-      const auto& c = static_cast<const CastNode&>(*e);
-      if (c.dtype.isInt() && c.dtype.bits >= 32 && isIndexArithmetic(c.value)) return promote(c.value);
-      break;
-    }
-    default:
-      break;
-    }
+    if (const auto* r = e.as<RampNode>())
+      return make<const RampNode>(promote(r->base), promote(r->stride), r->dtype.lanes);
+    if (const auto* b = e.as<BroadcastNode>())
+      return make<const BroadcastNode>(promote(b->value), b->dtype.lanes);
+    if (const auto* s = e.as<SelectNode>())
+      return make<const SelectNode>((*this)(s->condition), promote(s->a), promote(s->b));
+    if (const auto* c = e.as<CastNode>(); c && isIndexArithmetic(e)) return promote(c->value);
     return castTo(kInt64.withLanes(e->dtype.lanes), (*this)(e));
   }
 
@@ -161,7 +133,7 @@ private:
 } // namespace
 
 Result<PrimFunc> promoteIndices(const PrimFunc& f, const Target&) {
-  return withBody(f, cast<StmtNode>(IndexPromotion(f)(NodeRef(f->body))));
+  return withBody(f, IndexPromotion(f)(f->body));
 }
 
 } // namespace bevel

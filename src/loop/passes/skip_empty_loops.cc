@@ -23,28 +23,20 @@
 namespace bevel {
 namespace {
 
-const Expr& never() {
-  static const Expr e = boolImm(false);
-  return e;
-}
-const Expr& always() {
-  static const Expr e = boolImm(true);
-  return e;
-}
+const Expr kNever = boolImm(false), kAlways = boolImm(true);
 
 Expr either(const Expr& a, const Expr& b) {
-  if (isConst(a, 1) || isConst(b, 0) || structuralEqual(a, b)) return a;
-  return isConst(b, 1) || isConst(a, 0) ? b : logicalOr(a, b);
+  return structuralEqual(a, b) ? a : logicalOr(a, b);
 }
 
 /// When a statement does what is seen outside of it, as far as the sizes tell.
 class Work {
 public:
   Expr of(const Stmt& s) {
-    if (!s) return never();
+    if (!s) return kNever;
     switch (s->kind) {
     case Kind::kSeq: {
-      Expr any = never();
+      Expr any = kNever;
       for (const Stmt& x : s.as<SeqNode>()->stmts)
         if (any = either(any, of(x)); isConst(any, 1)) break;
       return any;
@@ -62,25 +54,24 @@ public:
     case Kind::kAttrStmt:
       return of(*bodyOf(s));
     case Kind::kStore:
-      return own_.contains(s.as<StoreNode>()->buffer->data) ? never() : always();
+      return own_.contains(s.as<StoreNode>()->buffer->data) ? kNever : kAlways;
     default:
-      return always();
+      return kAlways;
     }
   }
 
 private:
   static Expr outside(const Expr& condition, const Var& inner) {
-    return usesVar(condition, inner) ? always() : condition;
+    return usesVar(condition, inner) ? kAlways : condition;
   }
 
   Expr ofLoop(const ForNode& loop) {
     Expr body = outside(of(loop.body), loop.var);
     auto count = asConst(loop.extent);
-    if (count) return *count > 0 ? body : never();
+    if (count) return *count > 0 ? body : kNever;
     bool isPlain = !readsMemory(loop.extent) && !mayTrap(loop.extent); // may be computed though nothing runs
-    if (!isPlain || isConst(body, 0)) return body;
     Expr some = loop.extent > constant(loop.extent->dtype, 0);
-    return isConst(body, 1) || structuralEqual(some, body) ? some : logicalAnd(some, body);
+    return !isPlain || structuralEqual(some, body) ? body : logicalAnd(some, body);
   }
 
   std::unordered_set<Var, RefHash> own_;
@@ -95,7 +86,7 @@ private:
     if (!node.is<StmtNode>()) return node;
     auto inside = [&](const NodeRef& child) { return (*this)(child); };
     const auto* loop = node.as<ForNode>();
-    Expr work = loop ? Work().of(loop->body) : always();
+    Expr work = loop ? Work().of(loop->body) : kAlways;
     std::vector<Expr> unknown;
     for (const Expr& c : conjuncts(work))
       if (std::none_of(known_.begin(), known_.end(), [&](const Expr& k) { return structuralEqual(k, c); }))
@@ -122,8 +113,7 @@ Result<PrimFunc> skipEmptyLoops(const PrimFunc& f, const Target&) {
   });
   bool guarded = grows && !isConst(work, 1);
   Stmt body = guarded ? Stmt(make<const IfNode>(work, f->body)) : f->body;
-  return withBody(f,
-                  cast<StmtNode>(EmptyLoops(guarded ? conjuncts(work) : std::vector<Expr>())(NodeRef(body))));
+  return withBody(f, EmptyLoops(guarded ? conjuncts(work) : std::vector<Expr>())(body));
 }
 
 } // namespace bevel

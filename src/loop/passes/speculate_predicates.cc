@@ -145,24 +145,21 @@ private:
     std::vector<Var> slots;
     for (size_t d = 0; d < a.buffer->rank(); ++d) slots.push_back(var("s" + std::to_string(d)));
     // What holds at every load whose value leaves the buffer.
-    std::vector<Expr> common;
-    bool first = true;
+    std::optional<std::vector<Expr>> common;
     for (const Use& u : *uses) {
       if (!u.escapes) continue;
       std::vector<Expr> here;
       for (const Expr& c : u.conditions)
         if (Expr e = overSlots(c, u, slots, analyzer)) here.push_back(e);
-      if (first)
-        common = here;
-      else
-        std::erase_if(common, [&](const Expr& e) { return !contains(here, e); });
-      first = false;
+      if (!common) common = here;
+      std::erase_if(*common, [&](const Expr& e) { return !contains(here, e); });
     }
-    if (common.empty()) return;
+    if (!common || common->empty()) return;
     for (const Use& u : *uses) {
       if (!u.write || !u.harmless || !storesInside(u, a.buffer, analyzer)) continue;
       for (const Expr& c : u.conditions)
-        if (Expr e = overSlots(c, u, slots, analyzer); e && contains(common, e)) dropped[u.node].push_back(c);
+        if (Expr e = overSlots(c, u, slots, analyzer); e && contains(*common, e))
+          dropped[u.node].push_back(c);
     }
   }
 };

@@ -54,7 +54,7 @@ private:
     for (const Expr& i : s.indices) visit(i, conditional, nullptr);
     visit(s.predicate, conditional, nullptr);
     visit(s.value, conditional, data);
-    bool shared = std::none_of(s.indices.begin(), s.indices.end(), [&](const Expr& i) { return varies(i); });
+    bool shared = std::ranges::none_of(s.indices, [&](const Expr& i) { return varies(i); });
     if (shared && (conditional || varies(s.value) || readsMemory(s.value))) stored_.insert(data);
   }
 
