@@ -30,72 +30,38 @@ bool isConst(const Expr& e, int64_t value);
 /// constants meet in int64; constants follow the other side when they fit), scalars are broadcast to vectors.
 /// Asserts that the operands can meet; the parser checks before. Folds constants and neutral elements.
 Expr binary(BinaryOp op, Expr a, Expr b);
-inline Expr operator+(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kAdd, a, b);
-}
-inline Expr operator-(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kSub, a, b);
-}
-inline Expr operator*(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kMul, a, b);
-}
-inline Expr floordiv(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kFloorDiv, a, b);
-}
-inline Expr floormod(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kFloorMod, a, b);
-}
-inline Expr truncdiv(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kDiv, a, b);
-}
-inline Expr truncmod(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kMod, a, b);
-}
-inline Expr min(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kMin, a, b);
-}
-inline Expr max(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kMax, a, b);
-}
-inline Expr operator<(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kLt, a, b);
-}
-inline Expr operator<=(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kLe, a, b);
-}
-inline Expr operator>(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kGt, a, b);
-}
-inline Expr operator>=(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kGe, a, b);
-}
-inline Expr eq(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kEq, a, b);
-}
-inline Expr ne(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kNe, a, b);
-}
-inline Expr logicalAnd(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kAnd, a, b);
-}
-inline Expr logicalOr(const Expr& a, const Expr& b) {
-  return binary(BinaryOp::kOr, a, b);
-}
-inline Expr operator+(const Expr& a, int64_t b) {
-  return a + constant(a->dtype, b);
-}
-inline Expr operator-(const Expr& a, int64_t b) {
-  return a - constant(a->dtype, b);
-}
-inline Expr operator*(const Expr& a, int64_t b) {
-  return a * constant(a->dtype, b);
-}
-inline Expr floordiv(const Expr& a, int64_t b) {
-  return floordiv(a, constant(a->dtype, b));
-}
-inline Expr floormod(const Expr& a, int64_t b) {
-  return floormod(a, constant(a->dtype, b));
-}
+#define BEVEL_BINARY(name, op)                                                                               \
+  inline Expr name(const Expr& a, const Expr& b) {                                                           \
+    return binary(BinaryOp::op, a, b);                                                                       \
+  }
+BEVEL_BINARY(operator+, kAdd)
+BEVEL_BINARY(operator-, kSub)
+BEVEL_BINARY(operator*, kMul)
+BEVEL_BINARY(floordiv, kFloorDiv)
+BEVEL_BINARY(floormod, kFloorMod)
+BEVEL_BINARY(truncdiv, kDiv)
+BEVEL_BINARY(truncmod, kMod)
+BEVEL_BINARY(min, kMin)
+BEVEL_BINARY(max, kMax)
+BEVEL_BINARY(operator<, kLt)
+BEVEL_BINARY(operator<=, kLe)
+BEVEL_BINARY(operator>, kGt)
+BEVEL_BINARY(operator>=, kGe)
+BEVEL_BINARY(eq, kEq)
+BEVEL_BINARY(ne, kNe)
+BEVEL_BINARY(logicalAnd, kAnd)
+BEVEL_BINARY(logicalOr, kOr)
+#undef BEVEL_BINARY
+#define BEVEL_WITH_NUMBER(name)                                                                              \
+  inline Expr name(const Expr& a, int64_t b) {                                                               \
+    return name(a, constant(a->dtype, b));                                                                   \
+  }
+BEVEL_WITH_NUMBER(operator+)
+BEVEL_WITH_NUMBER(operator-)
+BEVEL_WITH_NUMBER(operator*)
+BEVEL_WITH_NUMBER(floordiv)
+BEVEL_WITH_NUMBER(floormod)
+#undef BEVEL_WITH_NUMBER
 Expr logicalNot(const Expr& a);
 Expr negate(const Expr& a);
 Expr select(Expr condition, Expr a, Expr b);

@@ -8,74 +8,64 @@
 #include "base/hash.h"
 #include "ir/structural.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 namespace bevel {
 namespace {
-
-template <class T> const T& fieldAs(const Node& n, const Field& f) {
-  return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(&n) + f.offset);
-}
-
-// Text of a plain (not node) field, for comparison messages.
-std::string plainText(const Node& n, const Field& f) {
-  switch (f.type) {
-  case FieldType::kInt:
-    return std::to_string(fieldAs<int64_t>(n, f));
-  case FieldType::kBool:
-    return fieldAs<bool>(n, f) ? "True" : "False";
-  case FieldType::kDouble:
-    return std::to_string(fieldAs<double>(n, f));
-  case FieldType::kString:
-    return "'" + fieldAs<std::string>(n, f) + "'";
-  case FieldType::kDType:
-    return fieldAs<DType>(n, f).str();
-  case FieldType::kEnum:
-    return f.enumNames ? f.enumNames[fieldAs<uint8_t>(n, f)] : std::to_string(fieldAs<uint8_t>(n, f));
-  case FieldType::kStrings: {
-    std::string out;
-    for (const std::string& s : fieldAs<std::vector<std::string>>(n, f))
-      out += (out.empty() ? "[" : ", ") + s;
-    return out.empty() ? "[]" : out + "]";
-  }
-  default:
-    return "…";
-  }
-}
 
 uint64_t bits(double v) { // NaN equals itself, -0 differs from 0
   return std::bit_cast<uint64_t>(v);
 }
 
-bool plainEqual(const Node& a, const Node& b, const Field& f) {
-  switch (f.type) {
-  case FieldType::kInt:
-    return fieldAs<int64_t>(a, f) == fieldAs<int64_t>(b, f);
-  case FieldType::kBool:
-    return fieldAs<bool>(a, f) == fieldAs<bool>(b, f);
-  case FieldType::kDouble:
-    return bits(fieldAs<double>(a, f)) == bits(fieldAs<double>(b, f));
-  case FieldType::kString:
-    return fieldAs<std::string>(a, f) == fieldAs<std::string>(b, f);
-  case FieldType::kStrings:
-    return fieldAs<std::vector<std::string>>(a, f) == fieldAs<std::vector<std::string>>(b, f);
-  case FieldType::kInts:
-    return fieldAs<std::vector<int64_t>>(a, f) == fieldAs<std::vector<int64_t>>(b, f);
-  case FieldType::kDoubles:
-    return std::ranges::equal(fieldAs<std::vector<double>>(a, f), fieldAs<std::vector<double>>(b, f), {},
-                              bits, bits);
-  case FieldType::kDType:
-    return fieldAs<DType>(a, f) == fieldAs<DType>(b, f);
-  case FieldType::kEnum:
-    return fieldAs<uint8_t>(a, f) == fieldAs<uint8_t>(b, f);
-  case FieldType::kTensor:
-    return identical(*fieldAs<Tensor>(a, f), *fieldAs<Tensor>(b, f));
-  default:
-    return true;
+// Text of a plain (not node) field, for comparison messages.
+struct PlainText {
+  const Field& field;
+  std::string operator()(int64_t v) const { return std::to_string(v); }
+  std::string operator()(double v) const { return std::to_string(v); }
+  std::string operator()(bool v) const { return v ? "True" : "False"; }
+  std::string operator()(const std::string& v) const { return "'" + v + "'"; }
+  std::string operator()(DType v) const { return v.str(); }
+  std::string operator()(uint8_t v) const { return field.enumNames ? field.enumNames[v] : std::to_string(v); }
+  std::string operator()(const std::vector<std::string>& v) const {
+    return fmt::format("[{}]", fmt::join(v, ", "));
   }
+  template <class T> std::string operator()(const T&) const { return "…"; }
+};
+
+struct PlainEqual {
+  template <class T> bool operator()(const T& a, const T& b) const { return a == b; }
+  bool operator()(double a, double b) const { return bits(a) == bits(b); }
+  bool operator()(const std::vector<double>& a, const std::vector<double>& b) const {
+    return std::ranges::equal(a, b, {}, bits, bits);
+  }
+  bool operator()(const Tensor& a, const Tensor& b) const { return identical(*a, *b); }
+};
+
+bool plainEqual(const Node& a, const Node& b, const Field& f) {
+  return withField(a, f, [&]<class T>(const T& x) { return PlainEqual()(x, fieldAs<T>(b, f)); });
 }
+
+struct PlainHash {
+  uint64_t operator()(int64_t v) const { return uint64_t(v); }
+  uint64_t operator()(uint8_t v) const { return v; }
+  uint64_t operator()(bool v) const { return v; }
+  uint64_t operator()(double v) const { return bits(v); }
+  uint64_t operator()(const std::string& v) const { return hashText(v); }
+  uint64_t operator()(DType t) const { return uint64_t(t.code) << 32 | uint64_t(t.bits) << 16 | t.lanes; }
+  template <class T> uint64_t operator()(const std::vector<T>& items) const {
+    uint64_t h = 0;
+    for (const T& v : items) h = hashCombine(h, (*this)(v));
+    return h;
+  }
+  uint64_t operator()(const Tensor& t) const {
+    uint64_t h = hashCombine(hashCombine(hashText(t->dtype.str()), (*this)(t->shape)), (*this)(t->strings));
+    return t->dtype.isString() ? h : hashBytes(t->bytes(), size_t(t->byteSize()), h);
+  }
+  template <class T> uint64_t operator()(const T&) const { return 0; } // nodes are hashed by their fields
+};
 
 class Comparer {
 public:
@@ -135,7 +125,7 @@ private:
           if (!child(x[i], y[i], f.role, a->kind))
             return differs(std::string(f.name) + "[" + std::to_string(i) + "]", "");
       } else if (!plainEqual(*a, *b, f)) {
-        return differs(f.name, plainText(*a, f) + " against " + plainText(*b, f));
+        return differs(f.name, withField(*a, f, PlainText{f}) + " against " + withField(*b, f, PlainText{f}));
       }
     }
     return true;
@@ -226,7 +216,7 @@ private:
         h = hashCombine(h, items.size());
         for (const NodeRef& item : items) h = hashCombine(h, child(item, f.role, n->kind));
       } else
-        h = hashCombine(h, plain(*n, f));
+        h = hashCombine(h, withField(*n, f, PlainHash()));
     }
     return h;
   }
@@ -249,51 +239,6 @@ private:
     if (pattern_ || mapFree_) return hashCombine(17, define(v));
     const auto* x = v.kind == Kind::kVar ? static_cast<const VarNode*>(&v) : nullptr;
     return x ? hashText(x->name, 23) : hashText(static_cast<const GraphVarNode&>(v).name, 29);
-  }
-
-  static uint64_t plain(const Node& n, const Field& f) {
-    switch (f.type) {
-    case FieldType::kInt:
-      return uint64_t(fieldAs<int64_t>(n, f));
-    case FieldType::kBool:
-      return fieldAs<bool>(n, f);
-    case FieldType::kDouble:
-      return bits(fieldAs<double>(n, f));
-    case FieldType::kString:
-      return hashText(fieldAs<std::string>(n, f));
-    case FieldType::kStrings: {
-      uint64_t h = 0;
-      for (const std::string& s : fieldAs<std::vector<std::string>>(n, f)) h = hashText(s, h);
-      return h;
-    }
-    case FieldType::kInts: {
-      uint64_t h = 0;
-      for (int64_t v : fieldAs<std::vector<int64_t>>(n, f)) h = hashCombine(h, uint64_t(v));
-      return h;
-    }
-    case FieldType::kDoubles: {
-      uint64_t h = 0;
-      for (double v : fieldAs<std::vector<double>>(n, f)) h = hashCombine(h, bits(v));
-      return h;
-    }
-    case FieldType::kDType: {
-      DType t = fieldAs<DType>(n, f);
-      return uint64_t(t.code) << 32 | uint64_t(t.bits) << 16 | t.lanes;
-    }
-    case FieldType::kEnum:
-      return fieldAs<uint8_t>(n, f);
-    case FieldType::kTensor:
-      return tensor(*fieldAs<Tensor>(n, f));
-    default:
-      return 0;
-    }
-  }
-
-  static uint64_t tensor(const TensorObject& t) {
-    uint64_t h = hashText(t.dtype.str());
-    for (int64_t d : t.shape) h = hashCombine(h, uint64_t(d));
-    for (const std::string& s : t.strings) h = hashText(s, h);
-    return t.dtype.isString() ? h : hashBytes(t.bytes(), size_t(t.byteSize()), h);
   }
 
   bool mapFree_, pattern_ = false;

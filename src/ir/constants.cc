@@ -110,9 +110,10 @@ private:
   }
 
   Status tensor(const std::string& name, const Json& json) {
+    auto bad = [&](const std::string& what) { return fail(broken(path_, "'" + name + "' " + what)); };
     if (!json.is_object() || !json.contains("dtype") || !json["dtype"].is_string() ||
         !json.contains("shape") || !json.contains("data_offsets"))
-      return fail(broken(path_, "'" + name + "' has no dtype, shape and data_offsets"));
+      return bad("has no dtype, shape and data_offsets");
     std::optional<DType> dtype;
     std::string spelled = json["dtype"].get<std::string>();
     for (const Format& f : kFormats)
@@ -126,21 +127,20 @@ private:
       const std::string* dims = meta("bevel.shape." + name);
       Json parsed = dims ? Json::parse(*dims, nullptr, false) : Json();
       if (!dtype || dtype->isString() || dtype->isHandle() || dtype->isVoid())
-        return fail(broken(path_, "'" + name + "' has a malformed dtype"));
+        return bad("has a malformed dtype");
       BEVEL_TRY(shape, readShape(parsed, path_, name));
     }
     auto count = elementCount(shape);
-    if (!count) return fail(broken(path_, "'" + name + "' has a shape that is too large"));
+    if (!count) return bad("has a shape that is too large");
     const Json& offsets = json["data_offsets"];
     bool pair = offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
                 offsets[1].is_number_unsigned();
-    if (!pair) return fail(broken(path_, "'" + name + "' has malformed data_offsets"));
+    if (!pair) return bad("has malformed data_offsets");
     uint64_t begin = offsets[0].get<uint64_t>(), end = offsets[1].get<uint64_t>();
-    if (begin > end || end > data_.size()) return fail(broken(path_, "'" + name + "' lies outside the file"));
+    if (begin > end || end > data_.size()) return bad("lies outside the file");
     bool large = *count > (int64_t(1) << 56);
     if (large || uint64_t(dtype->bytesFor(*count)) != end - begin)
-      return fail(broken(path_, "'" + name + "' has " + std::to_string(end - begin) +
-                                    " bytes, which does not fit its shape"));
+      return bad("has " + std::to_string(end - begin) + " bytes, which does not fit its shape");
     const std::byte* p = data_.data() + begin;
     size_t unit = std::max<size_t>(1, dtype->bits / 8);
     Tensor t;

@@ -15,13 +15,19 @@ bool readsMemory(const NodeRef& node) {
   });
 }
 
-Effect effectOf(const NodeRef& node) {
+// The worst effect of the calls under a node, without those that `leftOut` names.
+static Effect worstEffect(const NodeRef& node, FunctionRef<bool(const CallNode&)> leftOut) {
   Effect worst = Effect::kPure;
   walk(node, [&](const NodeRef& n) {
-    if (const auto* c = n.as<CallNode>()) worst = std::max(worst, intrinInfo(c->op).effect);
+    if (const auto* c = n.as<CallNode>(); c && !leftOut(*c))
+      worst = std::max(worst, intrinInfo(c->op).effect);
     return true;
   });
   return worst;
+}
+
+Effect effectOf(const NodeRef& node) {
+  return worstEffect(node, [](const CallNode&) { return false; });
 }
 
 bool isDescribed(const CallNode& call) {
@@ -42,14 +48,7 @@ bool isDescribed(const CallNode& call) {
 }
 
 Effect undescribedEffectOf(const NodeRef& node) {
-  Effect worst = Effect::kPure;
-  walk(node, [&](const NodeRef& n) {
-    const auto* c = n.as<CallNode>();
-    bool told = c && (isDescribed(*c) || c->op == Intrin::kAccessPtr);
-    if (c && !told) worst = std::max(worst, intrinInfo(c->op).effect);
-    return true;
-  });
-  return worst;
+  return worstEffect(node, [](const CallNode& c) { return isDescribed(c) || c.op == Intrin::kAccessPtr; });
 }
 
 } // namespace bevel

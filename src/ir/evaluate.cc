@@ -22,34 +22,14 @@ bool divides(BinaryOp op) {
 
 Wide divide(BinaryOp op, Wide x, Wide y) {
   Wide quotient = x / y, rest = x % y;
-  bool down = rest != 0 && (rest < 0) != (y < 0); // the quotient towards minus infinity is one less
-  switch (op) {
-  case BinaryOp::kDiv:
-    return quotient;
-  case BinaryOp::kMod:
-    return rest;
-  case BinaryOp::kFloorDiv:
-    return quotient - down;
-  default:
-    return down ? rest + y : rest;
-  }
+  bool floors = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
+  bool down = floors && rest != 0 && (rest < 0) != (y < 0); // the quotient towards minus infinity is one less
+  return op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv ? quotient - down : rest + (down ? y : 0);
 }
 
 template <class T> bool compare(BinaryOp op, T a, T b) {
-  switch (op) {
-  case BinaryOp::kEq:
-    return a == b;
-  case BinaryOp::kNe:
-    return a != b;
-  case BinaryOp::kLt:
-    return a < b;
-  case BinaryOp::kLe:
-    return a <= b;
-  case BinaryOp::kGt:
-    return a > b;
-  default:
-    return a >= b;
-  }
+  const bool results[] = {a == b, a != b, a<b, a <= b, a> b, a >= b}; // in the order of the operators
+  return results[int(op) - int(BinaryOp::kEq)];
 }
 
 } // namespace
@@ -78,47 +58,44 @@ int64_t floatToInt(DType t, double v) {
 }
 
 std::optional<IntResult> evaluateInt(BinaryOp op, int64_t a, int64_t b, DType t) {
-  Wide x = widen(a, t), y = widen(b, t), r = 0;
+  Wide x = widen(a, t), y = widen(b, t);
   if (isComparison(op)) return IntResult{compare(op, x, y), true};
   if (divides(op) && y == 0) return std::nullopt;
   bool exact = true, whole = !t.isBool();
-  bool out = y < 0 || y >= t.bits; // of a shift
-  switch (op) {
-  case BinaryOp::kAdd:
-    r = x + y;
-    break;
-  case BinaryOp::kSub:
-    r = x - y;
-    break;
-  case BinaryOp::kMul:
-    exact = !__builtin_mul_overflow(x, y, &r);
-    break;
-  case BinaryOp::kMin:
-    r = std::min(x, y);
-    break;
-  case BinaryOp::kMax:
-    r = std::max(x, y);
-    break;
-  case BinaryOp::kAnd:
-  case BinaryOp::kBitAnd:
-    r = whole ? x & y : x && y;
-    break;
-  case BinaryOp::kOr:
-  case BinaryOp::kBitOr:
-    r = whole ? x | y : x || y;
-    break;
-  case BinaryOp::kBitXor:
-    r = x ^ y;
-    break;
-  case BinaryOp::kShl:
-    r = out ? 0 : x * (Wide(1) << int(y)), exact = !out;
-    break;
-  case BinaryOp::kShr:
-    r = out ? -Wide(x < 0) : x >> int(y), exact = !out;
-    break;
-  default:
-    r = divide(op, x, y);
-  }
+  auto exactly = [&]() -> Wide {
+    bool out = y < 0 || y >= t.bits; // of a shift
+    Wide product = 0;
+    switch (op) {
+    case BinaryOp::kAdd:
+      return x + y;
+    case BinaryOp::kSub:
+      return x - y;
+    case BinaryOp::kMul:
+      exact = !__builtin_mul_overflow(x, y, &product);
+      return product;
+    case BinaryOp::kMin:
+      return std::min(x, y);
+    case BinaryOp::kMax:
+      return std::max(x, y);
+    case BinaryOp::kAnd:
+    case BinaryOp::kBitAnd:
+      return whole ? x & y : x && y;
+    case BinaryOp::kOr:
+    case BinaryOp::kBitOr:
+      return whole ? x | y : x || y;
+    case BinaryOp::kBitXor:
+      return x ^ y;
+    case BinaryOp::kShl:
+      exact = !out;
+      return out ? 0 : x * (Wide(1) << int(y));
+    case BinaryOp::kShr:
+      exact = !out;
+      return out ? -Wide(x < 0) : x >> int(y);
+    default:
+      return divide(op, x, y);
+    }
+  };
+  Wide r = exactly();
   int64_t value = wrapInt(t, int64_t(r));
   return IntResult{value, exact && widen(value, t) == r};
 }

@@ -23,7 +23,6 @@ public:
   VarNode(std::string n, DType t) : ExprNode(kKind, t), name(std::move(n)) {}
   NODE(Var) FIELDS(NAME(name), USE(dtype), USE(pointee), USE(scope))
 };
-using Var = Ref<const VarNode>;
 
 /// An integer or bool constant, sign-extended (uint64 above 2^63-1 wraps).
 class IntImmNode : public ExprNode {
@@ -32,7 +31,6 @@ public:
   IntImmNode(DType t, int64_t v) : ExprNode(kKind, t), value(v) {}
   NODE(IntImm) FIELDS(USE(dtype), USE(value))
 };
-using IntImm = Ref<const IntImmNode>;
 
 class FloatImmNode : public ExprNode {
 public:
@@ -40,7 +38,6 @@ public:
   FloatImmNode(DType t, double v) : ExprNode(kKind, t), value(v) {}
   NODE(FloatImm) FIELDS(USE(dtype), USE(value))
 };
-using FloatImm = Ref<const FloatImmNode>;
 
 class StringImmNode : public ExprNode {
 public:
@@ -48,7 +45,6 @@ public:
   explicit StringImmNode(std::string v) : ExprNode(kKind, DType::String()), value(std::move(v)) {}
   NODE(StringImm) FIELDS(USE(value))
 };
-using StringImm = Ref<const StringImmNode>;
 
 enum class UnaryOp : uint8_t { kNeg, kNot, kBitNot };
 extern const char* const kUnaryNames[];
@@ -60,7 +56,6 @@ public:
   UnaryNode(UnaryOp o, Expr x) : ExprNode(kKind, x->dtype), op(o), a(std::move(x)) {}
   NODE(Unary) FIELDS(ENUM(op, kUnaryNames), USE(a))
 };
-using Unary = Ref<const UnaryNode>;
 
 /// kDiv and kMod truncate towards zero on integers; kFloorDiv and kFloorMod round towards minus infinity.
 /// Division by zero is undefined in the IR and defined by the operators that emit it. Integer arithmetic of
@@ -105,7 +100,6 @@ public:
         b(std::move(y)) {}
   NODE(Binary) FIELDS(ENUM(op, kBinaryNames), USE(a), USE(b))
 };
-using Binary = Ref<const BinaryNode>;
 
 /// condition ? a : b, element by element; both sides are evaluated and must be safe. See Intrin::kIfThenElse
 /// for the form that evaluates one side only.
@@ -116,7 +110,6 @@ public:
       : ExprNode(kKind, x->dtype), condition(std::move(c)), a(std::move(x)), b(std::move(y)) {}
   NODE(Select) FIELDS(USE(condition), USE(a), USE(b))
 };
-using Select = Ref<const SelectNode>;
 
 /// Value conversion: float to int truncates (and saturates, NaN gives 0), int to narrower int wraps, to bool
 /// is != 0.
@@ -126,10 +119,6 @@ public:
   CastNode(DType t, Expr v) : ExprNode(kKind, t), value(std::move(v)) {}
   NODE(Cast) FIELDS(USE(dtype), USE(value))
 };
-using Cast = Ref<const CastNode>;
-
-class BufferNode;
-using Buffer = Ref<const BufferNode>;
 
 /// buffer[indices]. The last index may be a vector (Ramp): then the value is a vector. `predicate` (may be
 /// null): a bool vector; lanes where it is false read nothing and give 0.
@@ -141,7 +130,6 @@ public:
   LoadNode(Buffer b, Array<Expr> i, Expr p = nullptr);
   NODE(Load) FIELDS(USE(dtype), USE(buffer), USE(indices), USE(predicate))
 };
-using Load = Ref<const LoadNode>;
 
 /// [base, base + stride, …], `lanes` elements.
 class RampNode : public ExprNode {
@@ -151,7 +139,6 @@ public:
       : ExprNode(kKind, b->dtype.withLanes(lanes)), base(std::move(b)), stride(std::move(s)) {}
   NODE(Ramp) FIELDS(USE(dtype), USE(base), USE(stride))
 };
-using Ramp = Ref<const RampNode>;
 
 class BroadcastNode : public ExprNode {
 public:
@@ -159,7 +146,6 @@ public:
   BroadcastNode(Expr v, int lanes) : ExprNode(kKind, v->dtype.withLanes(lanes)), value(std::move(v)) {}
   NODE(Broadcast) FIELDS(USE(dtype), USE(value))
 };
-using Broadcast = Ref<const BroadcastNode>;
 
 /// Lanes of the concatenated vectors, picked by constant indices.
 class ShuffleNode : public ExprNode {
@@ -169,7 +155,6 @@ public:
       : ExprNode(kKind, v[0]->dtype.withLanes(int(i.size()))), vectors(std::move(v)), indices(std::move(i)) {}
   NODE(Shuffle) FIELDS(USE(vectors), USE(indices))
 };
-using Shuffle = Ref<const ShuffleNode>;
 
 /// let var = value in body.
 class LetNode : public ExprNode {
@@ -181,7 +166,6 @@ public:
       : ExprNode(kKind, b->dtype), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
   NODE(Let) FIELDS(USE(value), DEF(var), USE(body))
 };
-using Let = Ref<const LetNode>;
 
 /// What evaluating a call may do, beyond giving a value.
 enum class Effect : uint8_t { kPure, kReads, kWrites, kSynchronises, kOpaque };
@@ -216,9 +200,6 @@ struct IntrinInfo {
 const IntrinInfo& intrinInfo(Intrin op);
 int numIntrins();
 
-class DictNode;
-using Dict = Ref<const DictNode>;
-
 /// Call of a scalar intrinsic.
 class CallNode : public ExprNode {
 public:
@@ -230,7 +211,6 @@ public:
   Expr arg(size_t i) const { return cast<ExprNode>(args[i]); }
   NODE(Call) FIELDS(USE(dtype), ENUM(op, kIntrinNames), USE(args), USE(attrs))
 };
-using Call = Ref<const CallNode>;
 /// The dtype of a call by the rule of its intrinsic; void where a call states it (kDTypeFirst) or has none.
 DType impliedDType(Intrin op, const Array<NodeRef>& args);
 
@@ -241,7 +221,6 @@ public:
   RangeNode(Expr m, Expr e) : Node(kKind), min(std::move(m)), extent(std::move(e)) {}
   NODE(Range) FIELDS(USE(min), USE(extent))
 };
-using Range = Ref<const RangeNode>;
 
 enum class IterType : uint8_t { kSpatial, kReduce, kScan, kOpaque };
 extern const char* const kIterTypeNames[];
@@ -255,7 +234,6 @@ public:
   IterVarNode(Range d, Var v, IterType t) : Node(kKind), domain(std::move(d)), var(std::move(v)), type(t) {}
   NODE(IterVar) FIELDS(USE(domain), DEF(var), ENUM(type, kIterTypeNames))
 };
-using IterVar = Ref<const IterVarNode>;
 
 /// A commutative, associative reduction over tuples: result = combine(lhs, rhs), identity its neutral
 /// element.
@@ -267,7 +245,6 @@ public:
       : Node(kKind), lhs(std::move(l)), rhs(std::move(r)), result(std::move(res)), identity(std::move(id)) {}
   NODE(Combiner) FIELDS(DEF(lhs), DEF(rhs), USE(result), USE(identity))
 };
-using Combiner = Ref<const CombinerNode>;
 
 /// Reduction inside a tensor expression; component `index` of the tuple of results.
 class ReduceNode : public ExprNode {
@@ -283,7 +260,6 @@ public:
         source(std::move(src)), init(std::move(in)), condition(std::move(cond)), index(i) {}
   NODE(Reduce) FIELDS(USE(combiner), DEF(axes), USE(source), USE(init), USE(condition), USE(index))
 };
-using Reduce = Ref<const ReduceNode>;
 
 /// A multi-dimensional view of memory. Its identity is `data`: buffers with the same data variable are the
 /// same buffer, whatever their shape or scope. Element (i0, i1, …) lies at data[elemOffset + Σ ik *
@@ -316,7 +292,6 @@ public:
   BufferRegionNode(Buffer b, Array<Range> r) : Node(kKind), buffer(std::move(b)), region(std::move(r)) {}
   NODE(BufferRegion) FIELDS(USE(buffer), USE(region))
 };
-using BufferRegion = Ref<const BufferRegionNode>;
 
 /// `buffer` is a view of `source` (T.match_buffer inside a block).
 class MatchBufferNode : public Node {
@@ -326,7 +301,6 @@ public:
   MatchBufferNode(Buffer b, BufferRegion s) : Node(kKind), source(std::move(s)), buffer(std::move(b)) {}
   NODE(MatchBuffer) FIELDS(USE(source), DEF(buffer))
 };
-using MatchBuffer = Ref<const MatchBufferNode>;
 
 /// A list of nodes, as an attribute value.
 class ListNode : public Node {
@@ -335,7 +309,6 @@ public:
   explicit ListNode(Array<NodeRef> i) : Node(kKind), items(std::move(i)) {}
   NODE(List) FIELDS(USE(items))
 };
-using List = Ref<const ListNode>;
 
 /// Attributes: keys sorted and unique. Values: IntImm, FloatImm, StringImm, List, Dict, DTypeImm, or any
 /// node.
@@ -356,9 +329,5 @@ public:
   LambdaNode(Array<Var> p, Array<Expr> v) : Node(kKind), params(std::move(p)), values(std::move(v)) {}
   NODE(Lambda) FIELDS(DEF(params), USE(values))
 };
-using Lambda = Ref<const LambdaNode>;
-
-/// A dtype as a value or attribute.
-class DTypeImmNode;
 
 } // namespace bevel

@@ -31,6 +31,12 @@ PrimValueNode::PrimValueNode(Expr v) : GraphExprNode(kKind), value(std::move(v))
                                  : Type(make<const PrimTypeNode>(value->dtype, value));
 }
 
+GraphVar boundVar(const NodeRef& binding) {
+  if (const auto* b = binding.as<VarBindingNode>()) return b->var;
+  const auto* m = binding.as<MatchCastNode>();
+  return m ? m->var : GraphVar();
+}
+
 const std::string& GraphCallNode::opName() const {
   static const std::string none;
   const auto* ref = op.as<OpRefNode>();

@@ -26,7 +26,6 @@ public:
       : GraphExprNode(kKind, std::move(t)), name(std::move(n)), dataflow(df) {}
   NODE(GraphVar) FIELDS(NAME(name), USE(type), USE(dataflow))
 };
-using GraphVar = Ref<const GraphVarNode>;
 
 /// Name of a function of the module. Compared by name.
 class GlobalVarNode : public GraphExprNode {
@@ -36,7 +35,6 @@ public:
       : GraphExprNode(kKind, std::move(t)), name(std::move(n)) {}
   NODE(GlobalVar) FIELDS(USE(name))
 };
-using GlobalVar = Ref<const GlobalVarNode>;
 
 class ConstantNode : public GraphExprNode {
 public:
@@ -45,7 +43,6 @@ public:
   explicit ConstantNode(Tensor v, std::string n = ""); // its type follows from the value
   NODE(Constant) FIELDS(USE(value), NAME(name))
 };
-using Constant = Ref<const ConstantNode>;
 
 /// R.shape([...]): int64 expressions over symbolic dimensions.
 class ShapeExprNode : public GraphExprNode {
@@ -54,7 +51,6 @@ public:
   explicit ShapeExprNode(Array<Expr> v);
   NODE(ShapeExpr) FIELDS(USE(values))
 };
-using ShapeExpr = Ref<const ShapeExprNode>;
 
 class TupleNode : public GraphExprNode {
 public:
@@ -62,7 +58,6 @@ public:
   explicit TupleNode(Array<GraphExpr> i);
   NODE(Tuple) FIELDS(USE(items))
 };
-using Tuple = Ref<const TupleNode>;
 
 class TupleGetNode : public GraphExprNode {
 public:
@@ -71,7 +66,6 @@ public:
   TupleGetNode(GraphExpr t, int64_t i);
   NODE(TupleGet) FIELDS(USE(tuple), USE(index))
 };
-using TupleGet = Ref<const TupleGetNode>;
 
 /// A scalar expression as a graph value (R.prim_value).
 class PrimValueNode : public GraphExprNode {
@@ -80,7 +74,6 @@ public:
   explicit PrimValueNode(Expr v);
   NODE(PrimValue) FIELDS(USE(value))
 };
-using PrimValue = Ref<const PrimValueNode>;
 
 class DTypeImmNode : public GraphExprNode {
 public:
@@ -88,7 +81,6 @@ public:
   explicit DTypeImmNode(DType v) : GraphExprNode(kKind), value(v) {}
   NODE(DTypeImm) FIELDS(USE(value))
 };
-using DTypeImm = Ref<const DTypeImmNode>;
 
 /// An operator by name, without prefix: "add", "nn.conv2d", "call_tir", "call_dps_packed".
 class OpRefNode : public GraphExprNode {
@@ -97,7 +89,6 @@ public:
   explicit OpRefNode(std::string n) : GraphExprNode(kKind), name(std::move(n)) {}
   NODE(OpRef) FIELDS(USE(name))
 };
-using OpRef = Ref<const OpRefNode>;
 
 /// A packed function by its registered name.
 class ExternFuncNode : public GraphExprNode {
@@ -106,7 +97,6 @@ public:
   explicit ExternFuncNode(std::string n) : GraphExprNode(kKind), name(std::move(n)) {}
   NODE(ExternFunc) FIELDS(USE(name))
 };
-using ExternFunc = Ref<const ExternFuncNode>;
 
 /// op(args, attrs). `op` is an OpRef, GlobalVar, ExternFunc or GraphVar of function type. `typeArgs`: the
 /// result types that call_tir, call_dps_packed and packed calls state. Conventions: call_tir: args =
@@ -128,7 +118,6 @@ public:
   bool isOp(std::string_view name) const { return opName() == name; }
   NODE(GraphCall) FIELDS(USE(op), USE(args), USE(attrs), USE(typeArgs))
 };
-using GraphCall = Ref<const GraphCallNode>;
 
 /// var = value.
 class VarBindingNode : public Node {
@@ -138,7 +127,6 @@ public:
   VarBindingNode(GraphVar x, GraphExpr v) : Node(kKind), value(std::move(v)), var(std::move(x)) {}
   NODE(VarBinding) FIELDS(USE(value), DEF(var))
 };
-using VarBinding = Ref<const VarBindingNode>;
 
 /// var = R.match_cast(value, type): checked at run time; binds the symbolic dimensions of `type` not bound
 /// before.
@@ -151,7 +139,9 @@ public:
       : Node(kKind), value(std::move(v)), pattern(std::move(t)), var(std::move(x)) {}
   NODE(MatchCast) FIELDS(USE(value), DEF(pattern), DEF(var))
 };
-using MatchCast = Ref<const MatchCastNode>;
+
+/// The variable that a VarBinding or MatchCast binds; null for other nodes.
+GraphVar boundVar(const NodeRef& binding);
 
 /// Bindings in order (VarBinding or MatchCast). A dataflow block is pure and has no control flow.
 class BindingBlockNode : public Node {
@@ -161,7 +151,6 @@ public:
   BindingBlockNode(Array<NodeRef> b, bool df) : Node(kKind), dataflow(df), bindings(std::move(b)) {}
   NODE(BindingBlock) FIELDS(USE(dataflow), USE(bindings))
 };
-using BindingBlock = Ref<const BindingBlockNode>;
 
 /// Blocks, then the result. The body of every function and branch.
 class SeqExprNode : public GraphExprNode {
@@ -172,7 +161,6 @@ public:
       : GraphExprNode(kKind, e->type), blocks(std::move(b)), body(std::move(e)) {}
   NODE(SeqExpr) FIELDS(USE(blocks), USE(body))
 };
-using SeqExpr = Ref<const SeqExprNode>;
 
 /// Both branches give values of one type; `condition` is a scalar bool tensor (or a one-element one).
 class GraphIfNode : public GraphExprNode {
@@ -184,7 +172,6 @@ public:
         elseBranch(std::move(e)) {}
   NODE(GraphIf) FIELDS(USE(condition), USE(thenBranch), USE(elseBranch))
 };
-using GraphIf = Ref<const GraphIfNode>;
 
 /// A graph function. Its parameters bind the symbolic dimensions of their types. Attributes used by us:
 /// "Primitive" (1: a fused group), "target" (string), "global_symbol", "num_input" (inputs before
@@ -199,7 +186,6 @@ public:
   FunctionNode(Array<GraphVar> p, SeqExpr b, Type r, Dict a = nullptr, bool isPure = true);
   NODE(Function) FIELDS(DEF(params), USE(result), USE(pure), USE(attrs), USE(body))
 };
-using Function = Ref<const FunctionNode>;
 
 /// A tensor program. params are handles (with a buffer at the same index) or scalars (null buffer). Outputs
 /// are the parameters its attribute "num_outputs" counts from the end (default: those it writes).
@@ -215,7 +201,6 @@ public:
         body(std::move(s)) {}
   NODE(PrimFunc) FIELDS(DEF(params), DEF(buffers), USE(result), USE(attrs), USE(body))
 };
-using PrimFunc = Ref<const PrimFuncNode>;
 
 /// All functions of a program, by name, in order of definition.
 class ModuleNode : public Node {
@@ -228,7 +213,6 @@ public:
   GraphExpr find(std::string_view name) const;
   NODE(Module) FIELDS(USE(names), USE(functions), USE(attrs))
 };
-using Module = Ref<const ModuleNode>;
 
 /// A copy of the module with the function added, or replaced in its place.
 Module withFunction(const Module& module, const std::string& name, GraphExpr function);

@@ -172,13 +172,11 @@ private:
     for (;; ++pos_) {
       if (pos_ >= text_.size() || (!triple && text_[pos_] == '\n'))
         return error("this string is never closed", line, startColumn, startColumn + 1);
-      if (text_[pos_] == '\\' && pos_ + 1 < text_.size()) {
-        ++pos_;
-        if (text_[pos_] == '\n') ++line_, lineStart_ = pos_ + 1;
-        continue;
-      }
+      bool escaped = text_[pos_] == '\\' && pos_ + 1 < text_.size();
+      if (escaped) ++pos_;
       if (text_[pos_] == '\n') ++line_, lineStart_ = pos_ + 1;
-      if (text_[pos_] == quote && (!triple || (at(pos_ + 1) == quote && at(pos_ + 2) == quote))) break;
+      if (!escaped && text_[pos_] == quote && (!triple || (at(pos_ + 1) == quote && at(pos_ + 2) == quote)))
+        break;
     }
     pos_ += triple ? 3 : 1;
     tokens_.push_back({TokenKind::kString, text_.substr(begin, pos_ - begin), line, startColumn,
@@ -196,12 +194,8 @@ private:
         length = op.size();
     if (!length && std::string_view("+-*/%<>=()[]{},:.@&|^~").find(text_[pos_]) != std::string_view::npos)
       length = 1;
-    if (!length && text_[pos_] == ';') {
-      pos_ += 1;
-      return errorHere("one statement a line", begin);
-    }
     if (!length) {
-      pos_ += 1;
+      if (text_[pos_++] == ';') return errorHere("one statement a line", begin);
       while (pos_ < text_.size() && (text_[pos_] & 0xc0) == 0x80) ++pos_; // a whole UTF-8 character
       return errorHere("unexpected character", begin);
     }
@@ -224,8 +218,7 @@ private:
   }
 
   void finish() {
-    size_t end = text_.size();
-    pos_ = end;
+    size_t end = pos_ = text_.size();
     if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline &&
         tokens_.back().kind != TokenKind::kDedent)
       push(TokenKind::kNewline, end);
@@ -244,15 +237,10 @@ private:
 };
 
 void appendUtf8(std::string& out, uint32_t c) {
-  if (c < 0x80)
-    out += char(c);
-  else if (c < 0x800)
-    out += char(0xc0 | (c >> 6)), out += char(0x80 | (c & 63));
-  else if (c < 0x10000)
-    out += char(0xe0 | (c >> 12)), out += char(0x80 | ((c >> 6) & 63)), out += char(0x80 | (c & 63));
-  else
-    out += char(0xf0 | (c >> 18)), out += char(0x80 | ((c >> 12) & 63)), out += char(0x80 | ((c >> 6) & 63)),
-        out += char(0x80 | (c & 63));
+  constexpr uint32_t kLead[] = {0, 0xc0, 0xe0, 0xf0};
+  int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; // bytes behind the first
+  out += char(kLead[more] | c >> (6 * more));
+  while (more-- > 0) out += char(0x80 | ((c >> (6 * more)) & 63));
 }
 
 // Reads `digits` hexadecimal digits at i; nothing when they are not there.

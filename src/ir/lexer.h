@@ -15,7 +15,7 @@ enum class TokenKind : uint8_t { kName, kInt, kFloat, kString, kOperator, kNewli
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string_view text; // in the source; a string with its quotes
+  std::string_view text{}; // in the source; a string with its quotes
   int line = 0, column = 0, endColumn = 0;
   bool is(std::string_view operatorOrName) const {
     return (kind == TokenKind::kName || kind == TokenKind::kOperator) && text == operatorOrName;

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace bevel {
@@ -61,6 +62,14 @@ struct Field {
 
 class Node;
 using NodeRef = Ref<const Node>;
+// For each kind, class NameNode and the reference to one, Name.
+#define KIND(name)                                                                                           \
+  class name##Node;                                                                                          \
+  using name = Ref<const name##Node>;
+#define ENDGROUP(group, first, last)
+#include "ir/kinds.def"
+#undef KIND
+#undef ENDGROUP
 
 /// What the generic algorithms know of a kind.
 struct KindInfo {
@@ -152,34 +161,34 @@ private:
 // The field list of a node struct. FIELDS(...) takes USE(f), DEF(f), NAME(f), and ENUM(f, names) for
 // enumerations.
 namespace detail {
+/// What holds the fields of each type, in the order of FieldType.
+using FieldTypes =
+    std::tuple<NodeRef, Array<NodeRef>, int64_t, bool, double, std::string, std::vector<std::string>,
+               std::vector<int64_t>, std::vector<double>, DType, uint8_t, Tensor>;
 template <class T> constexpr FieldType fieldType() {
-  if constexpr (std::is_same_v<T, Tensor>)
-    return FieldType::kTensor;
-  else if constexpr (std::is_base_of_v<RefBase, T>)
-    return FieldType::kNode;
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return FieldType::kInt;
-  else if constexpr (std::is_same_v<T, bool>)
-    return FieldType::kBool;
-  else if constexpr (std::is_same_v<T, double>)
-    return FieldType::kDouble;
-  else if constexpr (std::is_same_v<T, std::string>)
-    return FieldType::kString;
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
-    return FieldType::kStrings;
-  else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
-    return FieldType::kInts;
-  else if constexpr (std::is_same_v<T, std::vector<double>>)
-    return FieldType::kDoubles;
-  else if constexpr (std::is_same_v<T, DType>)
-    return FieldType::kDType;
-  else if constexpr (std::is_enum_v<T>) {
+  if constexpr (std::is_enum_v<T>) {
     static_assert(sizeof(T) == 1);
     return FieldType::kEnum;
-  } else
-    return FieldType::kList;
+  } else if constexpr (std::is_base_of_v<RefBase, T> && !std::is_same_v<T, Tensor>)
+    return FieldType::kNode;
+  else
+    return []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
+      size_t i = 0, found = size_t(FieldType::kList);
+      ((std::is_same_v<T, Ts> ? found = i++ : i++), ...);
+      return FieldType(found);
+    }(std::type_identity<FieldTypes>());
 }
 } // namespace detail
+/// A field's value, which is a T.
+template <class T> const T& fieldAs(const Node& n, const Field& f) {
+  return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(&n) + f.offset);
+}
+/// The same as whatever it is, given to a function of any type.
+template <size_t I = 0, class F> auto withField(const Node& n, const Field& f, F&& use) {
+  if constexpr (I + 1 < std::tuple_size_v<detail::FieldTypes>)
+    if (f.type != FieldType(I)) return withField<I + 1>(n, f, std::forward<F>(use));
+  return use(fieldAs<std::tuple_element_t<I, detail::FieldTypes>>(n, f));
+}
 #define BEVEL_FIELD(f, role, names)                                                                          \
   ::bevel::Field {                                                                                           \
     #f, uint16_t(offsetof(Self, f)), ::bevel::detail::fieldType<decltype(Self::f)>(), role, names            \

@@ -132,10 +132,9 @@ bool Parser::expectKind(TokenKind kind, const char* what) {
 bool Parser::start() {
   auto tokens = tokenize(text_);
   if (!tokens) {
-    Token where;
-    where.line = tokens.error().span.line, where.column = tokens.error().span.column,
-    where.endColumn = tokens.error().span.endColumn;
-    return failed(where, tokens.error().message, tokens.error().hint);
+    const Error& e = tokens.error();
+    Token where{.line = e.span.line, .column = e.span.column, .endColumn = e.span.endColumn};
+    return failed(where, e.message, e.hint);
   }
   tokens_ = std::move(*tokens);
   scopes_.emplace_back();
@@ -274,15 +273,11 @@ void Parser::importLine() {
 }
 
 void Parser::imports() {
-  while (true) {
-    if (atKind(TokenKind::kNewline))
-      take();
-    else if (at("from") || at("import"))
+  while (atKind(TokenKind::kNewline) || atKind(TokenKind::kString) || at("from") || at("import")) {
+    if (at("from") || at("import"))
       importLine();
-    else if (atKind(TokenKind::kString))
-      take();
     else
-      return;
+      take();
   }
 }
 

@@ -83,7 +83,7 @@ bool Parser::bindArguments(Args& args, std::string_view arguments) {
     args.bound.push_back(b);
   };
   forEachWord(arguments, [&](std::string_view word) {
-    if (word == "&") return;
+    if (word == "&" || word == ";" || word == ":") return;
     if (word == "*" || word == "=")
       keywordsOnly = true, anyPosition |= word == "*";
     else if (word == "**")

@@ -257,6 +257,8 @@ Value Parser::call(Value callee, const Token& start) {
   if (isPath && script_ && callee.text.starts_with("sch.")) return scriptCall(args);
   if (form) {
     args.code = form->code;
+    char place = form->arguments.empty() ? ' ' : form->arguments[0];
+    if ((place == ';' || place == ':') && !inPlace(args, place == ':')) return Value();
     if (!bindArguments(args, form->arguments)) return Value();
     Value result = (this->*form->handler)(args);
     if (args.end) pos_ = args.end;
@@ -325,8 +327,7 @@ Value Parser::subscript(Value base, const Token& where) {
     int64_t i = items[0].number, n = int64_t(base.items.size());
     if (i < 0) i += n;
     if (i < 0 || i >= n)
-      return failed(where, "index " + std::to_string(items[0].number) + " is outside a list of " +
-                               std::to_string(n));
+      return failed(where, fmt::format("index {} is outside a list of {}", items[0].number, n));
     Value item = base.items[size_t(i)];
     return item;
   }
@@ -370,7 +371,7 @@ Value Parser::indexBuffer(const Buffer& b, std::vector<Value> items, const Token
   int depth = 1;
   for (size_t i = 0; i < items.size(); ++i) {
     DType wanted = b->shape[i]->dtype;
-    depth = std::max(depth, items[i].depth + 1);
+    depth = std::max(depth, items[i].depth);
     if (items[i].tag == Value::kSlice) {
       Value start = items[i].items[0], stop = items[i].items[1];
       if (start.tag == Value::kNone) start = Value::integer(0);
@@ -391,9 +392,8 @@ Value Parser::indexBuffer(const Buffer& b, std::vector<Value> items, const Token
       indices.push_back(e);
     }
   }
-  if (tooDeep(depth, where)) return Value();
-  if (region) return Value::of(make<const BufferRegionNode>(b, ranges), depth);
-  return Value::of(placed(make<LoadNode>(b, indices), where), depth);
+  if (region) return Value::of(make<const BufferRegionNode>(b, ranges), depth + 1);
+  return over(placed(make<LoadNode>(b, indices), where), depth, where);
 }
 
 Value Parser::attribute(const Value& base, const Token& where) {

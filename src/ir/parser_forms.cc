@@ -62,9 +62,7 @@ Value Parser::tLet(Args& args) {
   Var x = newVar(*name, v->dtype);
   Value body = read(args, "body");
   Expr b = toExpr(body, args.where("body"));
-  int depth = std::max(value.depth, body.depth) + 1;
-  if (!b || tooDeep(depth, args.at)) return Value();
-  return Value::of(make<const LetNode>(x, v, b), depth);
+  return b ? over(make<const LetNode>(x, v, b), std::max(value.depth, body.depth), args.at) : Value();
 }
 
 /// T.Let(body, where={x: value})
@@ -88,10 +86,9 @@ Value Parser::tLetWhere(Args& args) {
   if (!expect("}") || !argumentEnds()) return Value();
   Value body = read(args, "expr");
   Expr b = toExpr(body, args.at);
-  depth = std::max(depth, body.depth) + int(lets.size());
-  if (!b || tooDeep(depth, args.at)) return Value();
+  if (!b) return Value();
   for (size_t i = lets.size(); i-- > 0;) b = make<const LetNode>(lets[i].first, lets[i].second, b);
-  return Value::of(b, depth);
+  return over(b, std::max(depth, body.depth) + int(lets.size()) - 1, args.at);
 }
 
 /// `lambda x, y: …`: its parameters, whose dtypes are asked by position, and what it gives.
@@ -178,8 +175,7 @@ Value Parser::tReduce(Args& args) {
     return failed(args.at, "T.reduce needs source=[…] with one value for each identity");
   if (index < 0 || size_t(index) >= source.size())
     return failed(args.at, "value_index is outside the results");
-  if (tooDeep(depth + 1, args.at)) return Value();
-  return Value::of(make<const ReduceNode>(combiner, axes, source, init, condition, index), depth + 1);
+  return over(make<const ReduceNode>(combiner, axes, source, init, condition, index), depth, args.at);
 }
 
 /// T.iter_var(k, T.Range(0, 16), "reduce"): binds k in the scope around.
@@ -261,7 +257,6 @@ Value Parser::bufferVector(Args& args) {
     if (!predicate) return Value();
   }
   if (!stored) return Value::of(make<const LoadNode>(b, load.indices, predicate), place.depth + 1);
-  if (!frame_) return failed(args.at, "vstore is a statement");
   add(make<StoreNode>(b, value, load.indices, predicate), args.at);
   return Value::done();
 }

@@ -166,7 +166,7 @@ private:
   bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());
   BufferRegion toRegion(const Value& v, const Token& where);
   Range rangeOf(const Value& start, const Value& stop, const Token& where, DType wanted = DType::Void());
-  bool tooDeep(int depth, const Token& where);
+  Value over(Expr e, int depth, const Token& where);
   std::string describe(const Value& v) const;
   /// Converts values until one fails.
   template <class T, class F> bool collect(std::span<const Value> values, Array<T>& out, F&& convert) {
@@ -211,10 +211,11 @@ private:
   bool suite(FunctionRef<bool()> statement);
   bool tirSuite(); // ':' and the statements, into the current frame
   bool tirStatement();
-  bool tirSimple();
-  bool tirAssign();
+  bool simple();
+  bool assign();
+  bool tirBind(const Token& target, Value value, const std::optional<Value>& annotation, const Token& where);
   bool tirStore(const Value& target, const Token& where);
-  bool tirReturn();
+  bool tirReturn(const Token& where);
   bool mayAssign(const Token& target, const Value& value);
   void poison(const std::vector<Token>& targets);
   std::vector<Token> assignTargets() const; // of `a, b = …` and `a: T = …`; empty for other statements
@@ -229,6 +230,7 @@ private:
   Value mergeAttrs(Dict& attrs, Args& args);
   bool bindTargets(const std::vector<Token>& targets, Value value, const std::optional<Value>& annotation,
                    const Token& where);
+  Ref<VarNode> annotated(const Token& name, const Value& annotation, const Token& where);
   bool letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation);
   bool forStatement();
   bool forHeader(const std::vector<Token>& targets, std::vector<For>& loops);
@@ -255,7 +257,12 @@ private:
     stmt->origin = originAt(where);
     if (frame_) frame_->stmts.push_back(Stmt(stmt));
   }
-  bool countWrapper(const Token& where);
+  /// A statement that holds the rest of its scope, and what it declares, if anything.
+  template <class T> Value holdsRest(Ref<T> stmt, const NodeRef& declared, const Token& where) {
+    if (++wrappers_ > 4000) return failed(where, "too many declarations in one function");
+    add(stmt, where);
+    return declared ? Value::declared(declared) : Value::done();
+  }
   bool endOfLine();
   bool suiteStart();
   std::string targetName(const char* otherwise);
@@ -279,7 +286,7 @@ private:
   Value regions(Args& args);
   Value axis(Args& args);
   Value callTirLike(Args& args);
-  BlockState* blockHere(const Args& args);
+  bool inPlace(const Args& args, bool inBlock);
 
   // ---- parser_relax.cc: graph functions
   struct SeqState {
@@ -295,8 +302,6 @@ private:
   GraphExpr relaxFunction(const std::string& name, const Decorators& marks);
   bool relaxParams(Array<GraphVar>& params);
   bool relaxStatement();
-  bool relaxSimple();
-  bool relaxAssign();
   bool relaxBind(const Token& target, Value value, const std::optional<Value>& annotation);
   bool relaxReturn(const Value& value, const Token& where);
   bool relaxIf();

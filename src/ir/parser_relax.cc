@@ -37,56 +37,29 @@ bool Parser::relaxBind(const Token& target, Value value, const std::optional<Val
     if (!type) return false;
   }
   seq_->lastName = name, seq_->lastIsBinding = false;
-  auto output =
-      seq_->outputs.find(name); // R.output means the last assignment to the name in the dataflow block
+  // R.output means the last assignment to the name in the dataflow block.
+  auto output = seq_->outputs.find(name);
   bool dataflow = seq_->dataflow && (output == seq_->outputs.end() || --output->second > 0);
-  if (value.tag == Value::kMatchCast) {
-    Type pattern = cast<TypeNode>(value.items[0].node);
-    GraphVar v = make<const GraphVarNode>(name, type ? type : pattern, dataflow);
-    emit(placed(make<MatchCastNode>(v, cast<GraphExprNode>(value.node), pattern), target));
-    bind(name, Value::of(v));
-    return seq_->lastIsBinding = true;
+  Type pattern = value.tag == Value::kMatchCast ? value.items[0].to<TypeNode>() : Type();
+  if (pattern || (value.isSequence() && !value.fresh)) {
+    value = Value::of(pattern ? cast<GraphExprNode>(value.node) : graphArg(value, target));
+    if (!value.ok()) return false;
   }
-  if (value.isSequence() && !value.fresh) {
-    GraphExpr e = graphArg(value, target);
-    if (!e) return false;
-    value = Value::of(e);
-  }
-  bool graph = value.is<GraphExprNode>() && !value.node.is<GlobalVarNode>() && !value.node.is<DTypeImmNode>();
+  auto e = value.to<GraphExprNode>();
+  bool graph = pattern || (e && !e.is<GlobalVarNode>() && !e.is<DTypeImmNode>());
   if (!graph) { // Python values, scalars, types: other names for the same
     if (value.fresh && value.tag == Value::kNone) return failed(target, "this statement gives no value");
     bind(name, std::move(value));
     return true;
   }
-  GraphExpr e = cast<GraphExprNode>(value.node);
-  if (!type) type = e->type;
+  if (!type) type = pattern ? pattern : e->type;
   GraphVar v = make<const GraphVarNode>(name, type, dataflow);
-  emit(placed(make<VarBindingNode>(v, e), target));
+  if (pattern)
+    emit(placed(make<MatchCastNode>(v, e, pattern), target));
+  else
+    emit(placed(make<VarBindingNode>(v, e), target));
   bind(name, Value::of(v));
   return seq_->lastIsBinding = true;
-}
-
-bool Parser::relaxAssign() {
-  Assignment a = assignment();
-  if (!a.value.ok()) return false;
-  const std::vector<Token>& targets = a.targets;
-  bool ok = true;
-  if (targets.size() == 1)
-    ok = relaxBind(targets[0], std::move(a.value), a.annotation);
-  else if (a.value.isSequence()) {
-    if (a.value.items.size() != targets.size())
-      ok = failed(a.where, "expected " + std::to_string(targets.size()) + " values, found " +
-                               std::to_string(a.value.items.size()));
-    for (size_t i = 0; ok && i < targets.size(); ++i)
-      ok = relaxBind(targets[i], a.value.items[i], std::nullopt);
-  } else { // a, b = f(x): the fields of a tuple
-    GraphExpr tuple = graphArg(a.value, a.where);
-    ok = bool(tuple);
-    for (size_t i = 0; ok && i < targets.size(); ++i)
-      ok = relaxBind(targets[i], Value::of(make<const TupleGetNode>(tuple, int64_t(i))), std::nullopt);
-  }
-  if (!ok) poison(targets);
-  return ok;
 }
 
 bool Parser::relaxReturn(const Value& value, const Token& where) {
@@ -96,26 +69,6 @@ bool Parser::relaxReturn(const Value& value, const Token& where) {
   if (!e) return false;
   seq_->result = leaf(e, "gv");
   return true;
-}
-
-bool Parser::relaxSimple() {
-  if (accept("pass")) return true;
-  if (seq_->result) return failed(peek(), "this statement follows the return");
-  if (at("return")) {
-    Token where = take();
-    return relaxReturn(exprList(), where);
-  }
-  if (!assignTargets().empty()) return relaxAssign();
-  Token where = peek();
-  Value v = expr();
-  if (!v.ok()) return false;
-  if (v.fresh || v.tag == Value::kString || v.tag == Value::kNone) return true;
-  if (v.as<GraphCallNode>()) {
-    Token name = where;
-    name.text = "_";
-    return relaxBind(name, std::move(v), std::nullopt);
-  }
-  return failed(where, "this expression has no effect");
 }
 
 /// Names that R.output lists in the dataflow suite that follows, with the number of their assignments.
@@ -233,7 +186,7 @@ bool Parser::relaxStatement() {
   if (at("for") || at("while"))
     return failed(peek(), "graph functions have no loops",
                   "use R.while_loop over two functions of the module");
-  return relaxSimple() && endOfLine();
+  return simple() && endOfLine();
 }
 
 bool Parser::relaxParams(Array<GraphVar>& params) {

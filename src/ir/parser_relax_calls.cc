@@ -393,10 +393,7 @@ Value Parser::rOutput(Args& args) {
     auto v = args.pos[i].to<GraphVarNode>();
     if (!v)
       return failed(args.posAt[i], "R.output lists variables of the block, found " + describe(args.pos[i]));
-    bool local = false;
-    for (const NodeRef& b : *seq_->open)
-      local |= (b.is<VarBindingNode>() && b.as<VarBindingNode>()->var == v) ||
-               (b.is<MatchCastNode>() && b.as<MatchCastNode>()->var == v);
+    bool local = std::ranges::any_of(*seq_->open, [&](const NodeRef& b) { return boundVar(b) == v; });
     if (!local) return failed(args.posAt[i], "'" + v->name + "' is not bound in this dataflow block");
   }
   return Value::done();

@@ -47,7 +47,7 @@ bool Parser::tirSuite() {
   if (!nested.ok) return false;
   if (at(":") && peek(1).kind != TokenKind::kNewline) { // for …: statement
     take();
-    return tirSimple() && endOfLine();
+    return simple() && endOfLine();
   }
   return suite([&] { return tirStatement(); });
 }
@@ -57,34 +57,24 @@ bool Parser::tirStatement() {
   if (at("with")) return take(), scopedStatement();
   if (at("if")) return ifStatement();
   if (at("while")) return whileStatement();
-  return tirSimple() && endOfLine();
+  return simple() && endOfLine();
 }
 
 Stmt Parser::foldFrame(Frame& frame) {
   std::vector<Stmt> rest; // in reverse
   auto body = [&] { return seq(std::vector<Stmt>(rest.rbegin(), rest.rend())); };
-  auto wrap = [&](auto node) {
-    if (node->body) return false;
-    auto copy = mutableCopy(node);
-    copy->body = body();
-    rest.assign(1, Stmt(copy));
-    return true;
-  };
   for (size_t i = frame.stmts.size(); i-- > 0;) {
     const Stmt& s = frame.stmts[i];
-    bool wrapped = s.is<LetStmtNode>()      ? wrap(cast<LetStmtNode>(s))
-                   : s.is<AllocNode>()      ? wrap(cast<AllocNode>(s))
-                   : s.is<DeclBufferNode>() ? wrap(cast<DeclBufferNode>(s))
-                   : s.is<AttrStmtNode>()   ? wrap(cast<AttrStmtNode>(s))
-                   : s.is<ForNode>()        ? wrap(cast<ForNode>(s)) // T.launch_thread
-                                            : false;
-    if (!wrapped) rest.push_back(s);
+    const Field& last = kindInfo(*s).fields.back();
+    bool holdsRest = last.name == std::string_view("body") && !fieldAs<NodeRef>(*s, last);
+    if (holdsRest) {
+      Node* copy = kindInfo(*s).clone(*s);
+      const_cast<NodeRef&>(fieldAs<NodeRef>(*copy, last)) = body();
+      rest.assign(1, Stmt(static_cast<StmtNode*>(copy)));
+    } else
+      rest.push_back(s);
   }
   return body();
-}
-
-bool Parser::countWrapper(const Token& where) {
-  return ++wrappers_ <= 4000 || failed(where, "too many declarations in one function");
 }
 
 // ---- assignments
@@ -139,54 +129,62 @@ Parser::Assignment Parser::assignment() {
   return a;
 }
 
+/// The variable of that name which an annotation describes: a dtype or T.handle(…).
+Ref<VarNode> Parser::annotated(const Token& name, const Value& annotation, const Token& where) {
+  bool handle = annotation.tag == Value::kPath && annotation.text == "T.handle";
+  const auto* v = annotation.fresh ? annotation.as<VarNode>() : nullptr;
+  auto dtype = handle ? DType::Handle() : v ? v->dtype : dtypeOf(annotation, where);
+  if (!dtype) return nullptr;
+  auto x = make<VarNode>(std::string(name.text), *dtype);
+  if (v) x->pointee = v->pointee, x->scope = v->scope;
+  return x;
+}
+
 bool Parser::letBinding(const Token& target, const Value& value, const std::optional<Value>& annotation) {
-  DType dtype = DType::Void();
-  DType pointee;
-  std::string scope;
-  if (annotation) {
-    if (auto* v = annotation->as<VarNode>())
-      dtype = v->dtype, pointee = v->pointee, scope = v->scope; // T.handle(…)
-    else if (annotation->tag == Value::kPath && annotation->text == "T.handle")
-      dtype = DType::Handle();
-    else {
-      auto parsed = dtypeOf(*annotation, target);
-      if (!parsed) return false;
-      dtype = *parsed;
-    }
-  }
-  Expr e = dtype.isVoid() ? toExpr(value, target) : coerce(value, dtype, target, "the value");
+  Ref<VarNode> x = annotation ? annotated(target, *annotation, target) : nullptr;
+  if (annotation && !x) return false;
+  Expr e = x ? coerce(value, x->dtype, target, "the value") : toExpr(value, target);
   if (!e) return false;
   if (e->dtype.isVoid()) return failed(target, "this call has no value");
-  auto x = make<VarNode>(std::string(target.text), e->dtype);
-  x->pointee = pointee, x->scope = scope;
+  if (!x) x = make<VarNode>(std::string(target.text), e->dtype);
   bind(x->name, Value::of(Var(x)));
-  if (!countWrapper(target)) return false;
-  add(make<LetStmtNode>(Var(x), e, Stmt()), target);
-  return true;
+  return holdsRest(make<LetStmtNode>(Var(x), e, Stmt()), x, target).ok();
 }
 
 bool Parser::bindTargets(const std::vector<Token>& targets, Value value,
                          const std::optional<Value>& annotation, const Token& where) {
-  if (targets.size() > 1) {
-    if (!value.isSequence() || value.items.size() != targets.size())
-      return failed(where, "expected " + std::to_string(targets.size()) + " values, found " +
-                               (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
+  if (targets.size() == 1)
+    return seq_ ? relaxBind(targets[0], std::move(value), annotation)
+                : tirBind(targets[0], std::move(value), annotation, where);
+  if (seq_ && !value.isSequence()) { // a, b = f(x): the fields of a tuple
+    GraphExpr tuple = graphArg(value, where);
+    if (!tuple) return false;
+    value = {.tag = Value::kTuple};
     for (size_t i = 0; i < targets.size(); ++i)
-      if (!bindTargets({targets[i]}, value.items[i], std::nullopt, where)) return false;
-    return true;
+      value.items.push_back(Value::of(make<const TupleGetNode>(tuple, int64_t(i))));
   }
-  bool isExpr = value.is<ExprNode>() || value.is<BufferRegionNode>();
-  if (value.fresh && value.tag == Value::kNone) return failed(where, "this statement gives no value");
-  if (!value.fresh && (isExpr || (annotation && value.isNumber())))
-    return letBinding(targets[0], value, annotation);
-  bind(std::string(targets[0].text), std::move(value));
+  if (!value.isSequence() || value.items.size() != targets.size())
+    return failed(where, "expected " + std::to_string(targets.size()) + " values, found " +
+                             (value.isSequence() ? std::to_string(value.items.size()) : describe(value)));
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!bindTargets({targets[i]}, value.items[i], std::nullopt, where)) return false;
   return true;
 }
 
-bool Parser::tirAssign() {
+bool Parser::tirBind(const Token& target, Value value, const std::optional<Value>& annotation,
+                     const Token& where) {
+  bool isExpr = value.is<ExprNode>() || value.is<BufferRegionNode>();
+  if (value.fresh && value.tag == Value::kNone) return failed(where, "this statement gives no value");
+  if (!value.fresh && (isExpr || (annotation && value.isNumber())))
+    return letBinding(target, value, annotation);
+  bind(std::string(target.text), std::move(value));
+  return true;
+}
+
+bool Parser::assign() {
   Assignment a = assignment();
   if (!a.value.ok()) return false;
-  bool ok = (a.targets.size() != 1 || mayAssign(a.targets[0], a.value)) &&
+  bool ok = (seq_ || a.targets.size() != 1 || mayAssign(a.targets[0], a.value)) &&
             bindTargets(a.targets, std::move(a.value), a.annotation, a.where);
   if (!ok) poison(a.targets);
   return ok;
@@ -215,32 +213,38 @@ bool Parser::tirStore(const Value& target, const Token& where) {
   return true;
 }
 
-bool Parser::tirReturn() {
-  Token where = take();
-  if (atKind(TokenKind::kNewline))
-    return add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kThreadReturn, {})), where), true;
-  Expr e = toExpr(expr(), where);
-  if (!e) return false;
-  add(make<EvaluateNode>(callAs(DType::Void(), Intrin::kRet, {e})), where);
+bool Parser::tirReturn(const Token& where) {
+  bool empty = atKind(TokenKind::kNewline);
+  Expr e = empty ? Expr() : toExpr(expr(), where);
+  if (!e && !empty) return false;
+  Expr result =
+      empty ? callAs(DType::Void(), Intrin::kThreadReturn, {}) : callAs(DType::Void(), Intrin::kRet, {e});
+  add(make<EvaluateNode>(result), where);
   return true;
 }
 
-bool Parser::tirSimple() {
+/// A statement of one line, in a program or a graph function.
+bool Parser::simple() {
   if (accept("pass")) return true;
-  if (at("assert")) return assertStatement();
-  if (at("return")) return tirReturn();
-  if (at("def") || at("class") || at("@"))
-    return failed(peek(), "a definition is not a statement of a tensor program");
-  if (!assignTargets().empty()) return tirAssign();
+  if (seq_ && seq_->result) return failed(peek(), "this statement follows the return");
+  if (!seq_ && at("assert")) return assertStatement();
   Token where = peek();
+  if (accept("return")) return seq_ ? relaxReturn(exprList(), where) : tirReturn(where);
+  if (!seq_ && (at("def") || at("class") || at("@")))
+    return failed(where, "a definition is not a statement of a tensor program");
+  if (!assignTargets().empty()) return assign();
   Value v = expr();
   if (!v.ok()) return false;
   bool augmented = atKind(TokenKind::kOperator) && peek().text.size() >= 2 && peek().text.back() == '=' &&
                    !at("==") && !at("<=") && !at(">=") && !at("!=");
-  if (at("=") || augmented) return tirStore(v, where);
+  if (!seq_ && (at("=") || augmented)) return tirStore(v, where);
   if (v.fresh || v.tag == Value::kString || v.tag == Value::kNone) return true;
-  if (v.as<CallNode>()) return add(make<EvaluateNode>(cast<ExprNode>(v.node)), where), true;
-  return failed(where, "this expression has no effect", "use T.evaluate(…) to evaluate it");
+  if (!seq_ && v.is<CallNode>()) return add(make<EvaluateNode>(v.to<CallNode>()), where), true;
+  if (seq_ && v.is<GraphCallNode>()) {
+    where.text = "_";
+    return relaxBind(where, std::move(v), std::nullopt);
+  }
+  return failed(where, "this expression has no effect", seq_ ? "" : "use T.evaluate(…) to evaluate it");
 }
 
 bool Parser::assertStatement() {
@@ -471,19 +475,9 @@ bool Parser::primParam(const Token& name) {
   inSignature_ = false;
   targets_.clear();
   if (!a.ok()) return false;
-  Var v;
-  Buffer b;
-  if (a.as<BufferNode>())
-    b = cast<BufferNode>(a.node), v = b->data;
-  else if (a.as<VarNode>() && a.fresh)
-    v = cast<VarNode>(a.node); // T.handle("float32")
-  else if (a.tag == Value::kPath && a.text == "T.handle")
-    v = var(std::string(name.text), DType::Handle());
-  else {
-    auto dtype = dtypeOf(a, where);
-    if (!dtype) return false;
-    v = var(std::string(name.text), *dtype);
-  }
+  Buffer b = a.to<BufferNode>();
+  Var v = b ? b->data : annotated(name, a, where);
+  if (!v) return false;
   params_.push_back(v), buffers_.push_back(b);
   bind(std::string(name.text), b ? Value::of(b) : Value::of(v));
   return true;

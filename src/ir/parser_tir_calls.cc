@@ -37,7 +37,7 @@ Value Parser::intrinsic(Intrin op, Args& args) {
   int depth = 1;
   for (size_t i = first; i < args.pos.size(); ++i) {
     const Value& v = args.pos[i];
-    depth = std::max(depth, v.depth + 1);
+    depth = std::max(depth, v.depth);
     bool asIs = v.tag == Value::kNode &&
                 (v.node.is<BufferNode>() || v.node.is<BufferRegionNode>() || v.node.is<GlobalVarNode>() ||
                  v.node.is<IterVarNode>() || v.node.is<ListNode>());
@@ -61,9 +61,9 @@ Value Parser::intrinsic(Intrin op, Args& args) {
   if (typed && (values.empty() || !values[0].is<ExprNode>() || values[0].is<StringImmNode>()))
     return failed(args.at, args.name + " takes a scalar expression");
   Dict attrs;
-  if (!opAttributes(args, attrs) || tooDeep(depth, args.at)) return Value();
+  if (!opAttributes(args, attrs)) return Value();
   DType result = dtype ? *dtype : impliedDType(op, values);
-  return Value::of(placed(make<CallNode>(result, op, values, attrs), args.at), depth);
+  return over(placed(make<CallNode>(result, op, values, attrs), args.at), depth, args.at);
 }
 
 /// T.int64(): a new symbol; T.int64(3), T.float32("nan"): a constant; T.int64(x): a conversion.
@@ -136,8 +136,7 @@ Value Parser::tSelect(Args& args) {
   DType t = condition->dtype;
   if (!t.isBool() || (t.lanes != 1 && t.lanes != x->dtype.lanes))
     return failed(args.at, "the condition of T.Select is a bool, not " + t.str());
-  int depth = std::max({a.depth, b.depth, c.depth}) + 1;
-  return tooDeep(depth, args.at) ? Value() : Value::of(make<const SelectNode>(condition, x, y), depth);
+  return over(make<const SelectNode>(condition, x, y), std::max({a.depth, b.depth, c.depth}), args.at);
 }
 
 Value Parser::tCast(Args& args) {
@@ -147,8 +146,7 @@ Value Parser::tCast(Args& args) {
   if (!e) return Value();
   if (e->dtype.lanes != dtype->lanes || e->dtype.isString())
     return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype->str());
-  return tooDeep(v->depth + 1, args.at) ? Value()
-                                        : Value::of(placed(make<CastNode>(*dtype, e), args.at), v->depth + 1);
+  return over(placed(make<CastNode>(*dtype, e), args.at), v->depth, args.at);
 }
 
 Value Parser::tRamp(Args& args) {

@@ -5,10 +5,12 @@
 
 namespace bevel::detail {
 
-Parser::BlockState* Parser::blockHere(const Args& args) {
-  if (frame_ && frame_->block) return frame_->block;
-  failed(args.at, args.name + " belongs directly into a block", "put it under 'with T.sblock(\"name\"):'");
-  return nullptr;
+/// Whether a form that is a statement, or one of a block, stands in its place.
+bool Parser::inPlace(const Args& args, bool inBlock) {
+  if (!frame_ && !inBlock) return failed(args.at, args.name + " is a statement");
+  return (frame_ && (frame_->block || !inBlock)) ||
+         failed(args.at, args.name + " belongs directly into a block",
+                "put it under 'with T.sblock(\"name\"):'");
 }
 
 /// The buffer that shape, dtype and layout describe, named after the target of the assignment.
@@ -78,24 +80,18 @@ Value Parser::tDeclBuffer(Args& args) {
   if (!args.given("data"))
     return failed(args.at, args.name + " needs data=, the memory that the buffer lies in",
                   "use T.alloc_buffer for new memory");
-  if (!frame_) return failed(args.at, args.name + " is a statement");
+  if (!inPlace(args, false)) return Value();
   Buffer b = bufferArgs(args, kFloat32);
-  if (!b || !countWrapper(args.at)) return Value();
-  add(make<DeclBufferNode>(b, Stmt()), args.at);
-  return Value::declared(b);
+  return b ? holdsRest(make<DeclBufferNode>(b, Stmt()), b, args.at) : Value();
 }
 
 Value Parser::tAllocBuffer(Args& args) {
-  bool ofBlock =
-      frame_ && ((frame_->block && frame_->block->oldSpelling) || (frame_->function && oldAllocs_));
-  if (ofBlock) return tBlockAlloc(args);
-  if (!frame_) return failed(args.at, args.name + " is a statement");
+  if ((frame_->block && frame_->block->oldSpelling) || (frame_->function && oldAllocs_))
+    return tBlockAlloc(args);
   Dict annotations;
   if (!dictArg(args, "annotations", annotations)) return Value();
   Buffer b = bufferArgs(args, kFloat32);
-  if (!b || !countWrapper(args.at)) return Value();
-  add(make<AllocNode>(b, Stmt(), annotations), args.at);
-  return Value::declared(b);
+  return b ? holdsRest(make<AllocNode>(b, Stmt(), annotations), b, args.at) : Value();
 }
 
 Value Parser::tBlockAlloc(Args& args) {
@@ -110,7 +106,6 @@ Value Parser::tBlockAlloc(Args& args) {
 
 /// Older lowered programs: a pointer to new memory, A = T.allocate([128], "float32", "local").
 Value Parser::tAllocate(Args& args) {
-  if (!frame_) return failed(args.at, args.name + " is a statement");
   Array<Expr> shape;
   auto dtype = dtypeArg(args, "dtype", kFloat32);
   auto scope = scopeArg(args, "scope", "global");
@@ -121,9 +116,7 @@ Value Parser::tAllocate(Args& args) {
   for (const Expr& e : shape)
     if (!e->dtype.isInt() || e->dtype.isVector()) return failed(args.at, "dimensions are signed integers");
   Buffer b = buffer(targetName("buffer"), *dtype, shape, *scope);
-  if (!countWrapper(args.at)) return Value();
-  add(make<AllocNode>(b, Stmt(), annotations), args.at);
-  return Value::declared(b->data);
+  return holdsRest(make<AllocNode>(b, Stmt(), annotations), b->data, args.at);
 }
 
 /// Of a parameter: A = T.match_buffer(a, (n, 128), "float32"). Of a region, in a block: a view of it.
@@ -143,8 +136,7 @@ Value Parser::tMatchBuffer(Args& args) {
     params_.set(i, b->data), buffers_.set(i, b);
     return Value::declared(b);
   }
-  BlockState* block = blockHere(args);
-  BufferRegion region = block ? toRegion(source, args.where("param")) : BufferRegion();
+  BufferRegion region = inPlace(args, true) ? toRegion(source, args.where("param")) : BufferRegion();
   if (!region) return Value();
   Value shape{.tag = Value::kTuple}; // that of the region, unless given
   for (const Range& r : region->region) shape.items.push_back(Value::of(r->extent));
@@ -152,7 +144,7 @@ Value Parser::tMatchBuffer(Args& args) {
     if (a.name == "shape" && !a.value) a.value = &shape;
   Buffer b = bufferArgs(args, region->buffer->dtype);
   if (!b) return Value();
-  block->matches.push_back(make<const MatchBufferNode>(b, region));
+  frame_->block->matches.push_back(make<const MatchBufferNode>(b, region));
   return Value::declared(b);
 }
 
@@ -160,8 +152,7 @@ Value Parser::tLetStmt(Args& args) {
   Expr value = exprArg(args, "value");
   const Value* type = args.find("type");
   if (!value) return Value();
-  Value v = Value::of(value, args.find("value")->depth);
-  v.tag = Value::kLet;
+  Value v{.tag = Value::kLet, .depth = args.find("value")->depth, .node = value};
   if (type) v.items.push_back(*type);
   return v;
 }
@@ -169,7 +160,6 @@ Value Parser::tLetStmt(Args& args) {
 Value Parser::tEvaluate(Args& args) {
   Expr value = exprArg(args, "value");
   if (!value) return Value();
-  if (!frame_) return failed(args.at, args.name + " is a statement");
   add(make<EvaluateNode>(value), args.at);
   return Value::done();
 }
@@ -184,10 +174,7 @@ Value Parser::tAttr(Args& args) {
   NodeRef n = convert(node, args.at), x = convert(value, args.at);
   auto key = stringArg(args, "attr_key", "");
   if (!key || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone)) return Value();
-  if (!frame_ || !countWrapper(args.at))
-    return frame_ ? Value() : failed(args.at, args.name + " is a statement");
-  add(make<AttrStmtNode>(n, *key, x, Stmt()), args.at);
-  return Value::done();
+  return holdsRest(make<AttrStmtNode>(n, *key, x, Stmt()), nullptr, args.at);
 }
 
 /// Variables do not change: neither loop variables and axes, nor in an inner scope one of a scope around.
@@ -219,7 +206,6 @@ Value Parser::tEnvThread(Args& args) {
 
 /// A loop over threads around the rest of the scope: T.launch_thread(tx, 128), or with a tag in place of tx.
 Value Parser::tLaunchThread(Args& args) {
-  if (!frame_) return failed(args.at, args.name + " is a statement");
   const Value& thread = *args.find("thread");
   const auto* known = thread.as<VarNode>();
   auto tag = known ? threads_.find(Var(known)) : threads_.end();
@@ -229,7 +215,7 @@ Value Parser::tLaunchThread(Args& args) {
                   "T.env_thread gives a variable that is launched once");
   Range r = rangeOf(Value::integer(0), *args.find("extent"), args.where("extent"),
                     known ? known->dtype : DType::Void());
-  if (!r || !countWrapper(args.at)) return Value();
+  if (!r) return Value();
   if (known && r->extent->dtype != known->dtype)
     return failed(args.where("extent"), "the number of threads is " + r->extent->dtype.str() +
                                             ", their index " + known->dtype.str());
@@ -237,13 +223,12 @@ Value Parser::tLaunchThread(Args& args) {
   std::string name = known ? tag->second : thread.text;
   if (known) threads_.erase(tag);
   loopRanges_[v] = r;
-  add(make<ForNode>(v, r->min, r->extent, ForKind::kThreadBinding, Stmt(), nullptr, name), args.at);
-  return Value::declared(v);
+  auto loop = make<ForNode>(v, r->min, r->extent, ForKind::kThreadBinding, Stmt(), nullptr, name);
+  return holdsRest(loop, v, args.at);
 }
 
 Value Parser::tWhere(Args& args) {
-  BlockState* b = blockHere(args);
-  if (!b) return Value();
+  BlockState* b = frame_->block;
   Expr p = coerce(*args.find("predicate"), kBool, args.at, "the condition");
   if (!p) return Value();
   if (b->predicate) return failed(args.at, "the block has T.where twice");
@@ -257,8 +242,7 @@ Value Parser::tWhere(Args& args) {
 
 Value Parser::regions(Args& args) {
   bool reads = args.code == 0;
-  BlockState* b = blockHere(args);
-  if (!b) return Value();
+  BlockState* b = frame_->block;
   std::optional<Token>& seen = reads ? b->readsAt : b->writesAt;
   if (seen) return failed(args.at, "the block has " + args.name + " twice");
   seen = args.at;
@@ -269,9 +253,7 @@ Value Parser::regions(Args& args) {
   return Value::done();
 }
 Value Parser::tBlockAttr(Args& args) {
-  BlockState* b = blockHere(args);
-  if (!b) return Value();
-  return mergeAttrs(b->annotations, args);
+  return mergeAttrs(frame_->block->annotations, args);
 }
 
 /// Later attributes replace earlier ones of the same name.
@@ -296,8 +278,7 @@ Value Parser::tFuncResult(Args& args) {
 
 /// vi = T.axis.spatial(128, i), T.axis.reduce((min, end), value)
 Value Parser::axis(Args& args) {
-  BlockState* b = blockHere(args);
-  if (!b) return Value();
+  BlockState* b = frame_->block;
   const Value& domain = *args.find("dom");
   const Value* value = args.find("binding");
   DType wanted; // bare bounds take the dtype of the value
@@ -324,8 +305,8 @@ Value Parser::axis(Args& args) {
 }
 /// vi, vk = T.axis.remap("SR", [i, k]): each axis runs over its loop.
 Value Parser::tRemap(Args& args) {
-  BlockState* b = blockHere(args);
-  auto kinds = b ? stringArg(args, "kinds", "") : std::nullopt;
+  BlockState* b = frame_->block;
+  auto kinds = stringArg(args, "kinds", "");
   if (!kinds) return Value();
   const Value& list = *args.find("bindings");
   if (!list.isSequence() || list.items.size() != kinds->size())

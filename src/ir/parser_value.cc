@@ -11,36 +11,21 @@
 namespace bevel::detail {
 
 std::string Parser::describe(const Value& v) const {
-  switch (v.tag) {
-  case Value::kFailed:
-    return "a faulty value";
-  case Value::kInt:
-    return "the number " + std::to_string(v.number);
-  case Value::kFloat:
-    return "a number";
-  case Value::kBool:
-    return v.number ? "True" : "False";
-  case Value::kString:
-    return "the string \"" + v.text + "\"";
-  case Value::kNone:
-    return "None";
-  case Value::kList:
-    return "a list";
-  case Value::kTuple:
-    return "a tuple";
-  case Value::kDict:
-    return "a dictionary";
-  case Value::kSlice:
-    return "a slice";
-  case Value::kPath:
-    return "'" + v.text + "'";
-  case Value::kModule:
-    return "the module";
-  case Value::kLoops:
-    return "the head of a loop";
-  default:
-    break;
-  }
+  if (v.tag == Value::kInt) return "the number " + std::to_string(v.number);
+  if (v.tag == Value::kBool) return v.number ? "True" : "False";
+  if (v.tag == Value::kString) return "the string \"" + v.text + "\"";
+  if (v.tag == Value::kPath) return "'" + v.text + "'";
+  constexpr std::pair<Value::Tag, const char*> kWords[] = {{Value::kFailed, "a faulty value"},
+                                                           {Value::kFloat, "a number"},
+                                                           {Value::kNone, "None"},
+                                                           {Value::kList, "a list"},
+                                                           {Value::kTuple, "a tuple"},
+                                                           {Value::kDict, "a dictionary"},
+                                                           {Value::kSlice, "a slice"},
+                                                           {Value::kModule, "the module"},
+                                                           {Value::kLoops, "the head of a loop"}};
+  for (const auto& [tag, words] : kWords)
+    if (v.tag == tag) return words;
   if (!v.node) return "nothing";
   if (auto* e = v.node.as<ExprNode>()) return "an expression of type " + e->dtype.str();
   if (auto* b = v.node.as<BufferNode>()) return "buffer '" + b->name + "'";
@@ -49,23 +34,20 @@ std::string Parser::describe(const Value& v) const {
   return std::string("a ") + v.node->kindName();
 }
 
-bool Parser::tooDeep(int depth, const Token& where) {
-  if (depth <= 3000) return false;
-  failed(where, "this expression is nested too deeply", "bind parts of it to variables");
-  return true;
+/// An expression over operands of that depth.
+Value Parser::over(Expr e, int depth, const Token& where) {
+  if (depth < 3000) return Value::of(std::move(e), depth + 1);
+  return failed(where, "this expression is nested too deeply", "bind parts of it to variables");
 }
 
 /// A bare Python constant as an expression of dtype `wanted` (void: int32, float32, bool).
 Expr Parser::literal(const Value& v, DType wanted, const Token& where) {
   bool big = v.tag == Value::kInt && v.text == "u";
-  if (wanted.isVoid()) {
-    if (v.tag == Value::kFloat)
-      wanted = kFloat32;
-    else if (v.tag == Value::kBool)
-      wanted = kBool;
-    else
-      wanted = v.number >= INT32_MIN && v.number <= INT32_MAX ? kInt32 : kInt64;
-  }
+  if (wanted.isVoid())
+    wanted = v.tag == Value::kFloat                           ? kFloat32
+             : v.tag == Value::kBool                          ? kBool
+             : v.number >= INT32_MIN && v.number <= INT32_MAX ? kInt32
+                                                              : kInt64;
   if (v.tag == Value::kBool) {
     if (wanted.isBool()) return constant(wanted, v.number);
     return failed(where,
@@ -188,9 +170,7 @@ Value Parser::makeBinary(BinaryOp op, const Value& a, const Value& b, const Toke
       !(t.isBool() && (equality || op == BinaryOp::kMin || op == BinaryOp::kMax)) &&
       !(t.isHandle() && equality))
     return failed(where, "this operator does not combine values of type " + t.str());
-  int depth = std::max(a.depth, b.depth) + 1;
-  if (tooDeep(depth, where)) return Value();
-  return Value::of(placed(make<BinaryNode>(op, x, y), where), depth);
+  return over(placed(make<BinaryNode>(op, x, y), where), std::max(a.depth, b.depth), where);
 }
 
 Value Parser::foldNumbers(BinaryOp op, bool trueDivision, const Value& a, const Value& b,
@@ -250,9 +230,8 @@ Value Parser::power(const Value& a, const Value& b, const Token& where) {
   if (x && x->dtype.isFloat()) {
     Expr y;
     if (!toExprs(Value::of(x, a.depth), b, x, y, where)) return Value();
-    int depth = std::max(a.depth, b.depth) + 1;
-    if (tooDeep(depth, where)) return Value();
-    return Value::of(placed(make<CallNode>(x->dtype, Intrin::kPow, Array<NodeRef>{x, y}), where), depth);
+    auto power = placed(make<CallNode>(x->dtype, Intrin::kPow, Array<NodeRef>{x, y}), where);
+    return over(power, std::max(a.depth, b.depth), where);
   }
   bool small = b.tag == Value::kInt && b.number >= 0 && b.number <= (whole ? 64 : 16);
   if (!small)
@@ -279,14 +258,14 @@ Value Parser::applyUnary(std::optional<UnaryOp> op, const Value& a, const Token&
     return Value::integer(least ? a.number : -a.number);
   }
   Expr x = toExpr(a, where);
-  if (!x || tooDeep(a.depth + 1, where)) return Value();
+  if (!x) return Value();
   DType t = x->dtype;
   if (logical && !t.isBool()) return failed(where, "'not' takes a bool, not " + t.str());
   if (bits && !t.isInteger() && !t.isBool()) return failed(where, "'~' takes an integer, not " + t.str());
   if (op == UnaryOp::kNeg && !t.isInteger() && !t.isFloat())
     return failed(where, "'-' takes a number, not " + t.str());
   if (!op) return a;
-  return Value::of(placed(make<UnaryNode>(*op, x), where), a.depth + 1);
+  return over(placed(make<UnaryNode>(*op, x), where), a.depth, where);
 }
 
 /// An attribute's value: integers are int64, floats float64.

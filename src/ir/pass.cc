@@ -15,7 +15,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <span>
 
@@ -85,15 +85,11 @@ const Pass* findPass(const std::vector<Pass>& passes, std::string_view name) {
 }
 
 Error unknownPass(const std::vector<Pass>& passes, std::string_view name) {
-  std::string list;
   std::vector<std::string> names;
-  for (const Pass& p : passes) {
-    list += (list.empty() ? "" : ", ") + p.name;
-    names.push_back(p.name);
-  }
+  for (const Pass& p : passes) names.push_back(p.name);
   std::string near = didYouMean(name, names);
   return Error(ErrorCode::kUsage, "there is no pass '" + std::string(name) + "'")
-      .help(near.empty() ? "the passes are: " + list : near);
+      .help(near.empty() ? fmt::format("the passes are: {}", fmt::join(names, ", ")) : near);
 }
 
 /// Writes every stage; see PassOptions::dumpDir.

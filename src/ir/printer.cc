@@ -79,10 +79,6 @@ std::string print(const NodeRef& node, const PrintOptions& options) {
 
 namespace detail {
 
-NameScopes::NameScopes() {
-  frames_.emplace_back();
-}
-
 void NameScopes::pop() {
   for (const Object* object : frames_.back()) {
     auto it = names_.find(object);
@@ -98,21 +94,13 @@ const std::string* NameScopes::find(const Object* object) const {
   return it == names_.end() ? nullptr : &it->second;
 }
 
-const std::string& NameScopes::define(const Object* object, std::string_view hint) {
-  return defineIn(frames_.size() - 1, object, hint);
-}
-
-const std::string& NameScopes::defineGlobal(const Object* object, std::string_view hint) {
-  return defineIn(0, object, hint);
-}
-
-const std::string& NameScopes::defineIn(size_t frame, const Object* object, std::string_view hint) {
+const std::string& NameScopes::define(const Object* object, std::string_view hint, bool global) {
   if (auto it = names_.find(object); it != names_.end())
     return it->second; // bound twice: the verifier's matter
   std::string base = toIdentifier(hint, "v"), name = base;
   for (int i = 1; used_.contains(name); ++i) name = base + "_" + std::to_string(i);
   used_.insert(name);
-  frames_[frame].push_back(object);
+  (global ? frames_.front() : frames_.back()).push_back(object);
   return names_[object] = name;
 }
 
@@ -148,43 +136,22 @@ void Printer::any(const NodeRef& node) {
 
 void Printer::other(const NodeRef& node) {
   Mark mark(*this, node);
-  switch (node->kind) {
-  case Kind::kRange: {
-    auto& n = *node.as<RangeNode>();
-    put("T.Range(");
-    expr(n.min), put(", "), stop(n.min, n.extent, DType::Void());
-    return put(")");
+  if (auto* n = node.as<RangeNode>())
+    return put("T.Range(", n->min, ", "), stop(n->min, n->extent, DType::Void()), put(")");
+  if (auto* n = node.as<IterVarNode>()) return iterVar(*n);
+  if (auto* n = node.as<BufferNode>()) {
+    if (views_.contains(n->data.get())) return put(bufferName(Buffer(n)));
+    return put(n->name, ": T.Buffer("), bufferArgs(Buffer(n)), put(")");
   }
-  case Kind::kIterVar:
-    return iterVar(*node.as<IterVarNode>());
-  case Kind::kBuffer: {
-    Buffer b = cast<BufferNode>(node);
-    if (views_.contains(b->data.get())) return put(bufferName(b));
-    put(b->name + ": T.Buffer(");
-    bufferArgs(b);
-    return put(")");
-  }
-  case Kind::kBufferRegion:
-    return region(*node.as<BufferRegionNode>());
-  case Kind::kMatchBuffer: {
-    auto& n = *node.as<MatchBufferNode>();
-    put("T.match_buffer("), region(*n.source), put(", "), bufferArgs(n.buffer);
-    return put(")");
-  }
-  case Kind::kPlacement:
-    return placement(*node.as<PlacementNode>());
-  case Kind::kList:
-  case Kind::kDict:
-    return attrValue(node);
-  case Kind::kLambda:
-    return lambda(*node.as<LambdaNode>());
-  case Kind::kStep:
-    return step(*node.as<StepNode>());
-  case Kind::kTrace:
-    return trace(*node.as<TraceNode>());
-  default:
-    return put(std::string("<") + node->kindName() + ">");
-  }
+  if (auto* n = node.as<BufferRegionNode>()) return region(*n);
+  if (auto* n = node.as<MatchBufferNode>())
+    return put("T.match_buffer("), region(*n->source), put(", "), bufferArgs(n->buffer), put(")");
+  if (auto* n = node.as<PlacementNode>()) return placement(*n);
+  if (node.is<ListNode>() || node.is<DictNode>()) return attrValue(node);
+  if (auto* n = node.as<LambdaNode>()) return lambda(*n);
+  if (auto* n = node.as<StepNode>()) return step(*n);
+  if (auto* n = node.as<StepListNode>()) return trace(*n);
+  put("<", node->kindName(), ">");
 }
 
 } // namespace detail

@@ -22,6 +22,10 @@ int precedenceOf(const Expr& e) {
   return kPrecAtom;
 }
 
+DType dimensionType(const Buffer& b, size_t i) {
+  return b && i < b->shape.size() && b->shape[i] ? b->shape[i]->dtype : kInt32;
+}
+
 bool isImmediate(const Expr& e) {
   return e.is<IntImmNode>() || e.is<FloatImmNode>();
 }
@@ -52,7 +56,7 @@ void Printer::typedInt(const IntImmNode& n) {
   std::string value = std::to_string(n.value);
   if (n.dtype.isUInt() && n.dtype.bits == 64) value = std::to_string(uint64_t(n.value));
   if (n.dtype.isBool()) value = n.value ? "True" : "False";
-  put("T." + n.dtype.str() + "(" + value + ")");
+  put("T.", n.dtype.str(), "(", value, ")");
 }
 
 void Printer::intImm(const IntImmNode& n) {
@@ -73,80 +77,46 @@ void Printer::binaryExpr(const BinaryNode& n) {
   const Operator* infix = infixOf(n);
   DType bareA = isImmediate(n.b) || !n.b ? DType::Void() : n.b->dtype;
   DType bareB = isImmediate(n.a) || !n.a ? DType::Void() : n.a->dtype;
-  if (!infix) {
-    put(functionOf(n.op)), put("(");
-    operand(n.a, bareA), put(", "), operand(n.b, bareB);
-    return put(")");
-  }
+  if (!infix)
+    return put(functionOf(n.op), "("), operand(n.a, bareA), put(", "), operand(n.b, bareB), put(")");
   bool compare = infix->precedence == kPrecCompare; // does not chain
   operand(n.a, bareA, infix->precedence + compare);
-  put(" "), put(infix->text), put(" ");
+  put(" ", infix->text, " ");
   operand(n.b, bareB, infix->precedence + 1);
 }
 
 void Printer::exprNode(const Expr& e) {
-  switch (e->kind) {
-  case Kind::kVar:
-    return put(varName(e.get(), e.as<VarNode>()->name));
-  case Kind::kIntImm:
-    return intImm(*e.as<IntImmNode>());
-  case Kind::kFloatImm: {
-    std::string text = floatText(e.as<FloatImmNode>()->value, e->dtype);
+  if (auto* n = e.as<VarNode>()) return put(varName(n, n->name));
+  if (auto* n = e.as<IntImmNode>()) return intImm(*n);
+  if (auto* n = e.as<FloatImmNode>()) {
+    std::string text = floatText(n->value, n->dtype);
     bool special = text.back() == 'n' || text.back() == 'f'; // nan, inf
-    return put("T." + e->dtype.str() + "(" + (special ? quoted(text) : text) + ")");
+    return put("T.", n->dtype.str(), "(", special ? quoted(text) : text, ")");
   }
-  case Kind::kStringImm:
-    return put(quoted(e.as<StringImmNode>()->value));
-  case Kind::kUnary:
-    return unaryExpr(*e.as<UnaryNode>());
-  case Kind::kBinary:
-    return binaryExpr(*e.as<BinaryNode>());
-  case Kind::kSelect: {
-    auto& n = *e.as<SelectNode>();
-    put("T.Select("), expr(n.condition), put(", "), expr(n.a), put(", "), expr(n.b);
-    return put(")");
+  if (auto* n = e.as<StringImmNode>()) return put(quoted(n->value));
+  if (auto* n = e.as<UnaryNode>()) return unaryExpr(*n);
+  if (auto* n = e.as<BinaryNode>()) return binaryExpr(*n);
+  if (auto* n = e.as<SelectNode>()) return put("T.Select(", n->condition, ", ", n->a, ", ", n->b, ")");
+  if (auto* n = e.as<CastNode>()) return put("T.Cast(", n->dtype, ", ", n->value, ")");
+  if (auto* n = e.as<LoadNode>()) {
+    put(bufferName(n->buffer));
+    if (!n->predicate) return indices(n->buffer, n->indices);
+    put(".vload("), indices(n->buffer, n->indices);
+    return put(", predicate=", n->predicate, ")");
   }
-  case Kind::kCast:
-    return put("T.Cast(" + quoted(e->dtype.str()) + ", "), expr(e.as<CastNode>()->value), put(")");
-  case Kind::kLoad: {
-    auto& n = *e.as<LoadNode>();
-    put(bufferName(n.buffer));
-    if (!n.predicate) return indices(n.buffer, n.indices);
-    put(".vload("), indices(n.buffer, n.indices);
-    return put(", predicate="), expr(n.predicate), put(")");
-  }
-  case Kind::kRamp: {
-    auto& n = *e.as<RampNode>();
-    put("T.Ramp("), expr(n.base), put(", "), expr(n.stride);
-    return put(", " + std::to_string(n.dtype.lanes) + ")");
-  }
-  case Kind::kBroadcast:
-    return put("T.Broadcast("), expr(e.as<BroadcastNode>()->value),
-           put(", " + std::to_string(e->dtype.lanes) + ")");
-  case Kind::kShuffle: {
-    auto& n = *e.as<ShuffleNode>();
-    put("T.Shuffle(["), commaList(n.vectors, [&](const Expr& v) { expr(v); });
-    put("], ["), commaList(n.indices, [&](const Expr& i) { expr(i); });
-    return put("])");
-  }
-  case Kind::kLet:
-    return letExpr(*e.as<LetNode>());
-  case Kind::kCall:
-    return callExpr(*e.as<CallNode>());
-  case Kind::kReduce:
-    return reduceExpr(*e.as<ReduceNode>());
-  default:
-    return put("<expression>");
-  }
+  if (auto* n = e.as<RampNode>()) return put("T.Ramp(", n->base, ", ", n->stride, ", ", n->dtype.lanes, ")");
+  if (auto* n = e.as<BroadcastNode>()) return put("T.Broadcast(", n->value, ", ", n->dtype.lanes, ")");
+  if (auto* n = e.as<ShuffleNode>()) return put("T.Shuffle([", n->vectors, "], [", n->indices, "])");
+  if (auto* n = e.as<LetNode>()) return letExpr(*n);
+  if (auto* n = e.as<CallNode>()) return callExpr(*n);
+  if (auto* n = e.as<ReduceNode>()) return reduceExpr(*n);
+  put("<expression>");
 }
 
 void Printer::letExpr(const LetNode& n) {
   std::string value = capture([&] { expr(n.value); }); // before the variable is in scope
-  names_.push();
-  put("T.let(" + names_.define(n.var.get(), n.var->name) + ", " + value + ", ");
-  expr(n.body);
-  put(")");
-  names_.pop();
+  Scope scope(*this);
+  put("T.let(", names_.define(n.var.get(), n.var->name), ", ", value, ", ", n.body, ")");
 }
 
 void Printer::callExpr(const CallNode& n) {
@@ -157,11 +127,7 @@ void Printer::callExpr(const CallNode& n) {
   if (info.rule == DTypeRule::kDTypeFirst) separator(first), put(quoted(n.dtype.str()));
   for (const NodeRef& arg : n.args) {
     separator(first);
-    auto* region = arg.as<BufferRegionNode>();
-    if (region)
-      put("T.region("), any(arg), put(")");
-    else
-      any(arg);
+    arg.is<BufferRegionNode>() ? put("T.region(", arg, ")") : any(arg);
   }
   keywords(n.attrs, first, "dtype");
   if (info.rule != DTypeRule::kDTypeFirst && n.dtype != expected)
@@ -170,35 +136,29 @@ void Printer::callExpr(const CallNode& n) {
 }
 
 void Printer::iterVar(const IterVarNode& n) {
-  put("T.iter_var(" + varName(n.var.get(), n.var->name) + ", T.Range(");
-  expr(n.domain->min), put(", "), stop(n.domain->min, n.domain->extent, DType::Void());
-  put(std::string("), ") + quoted(kIterTypeNames[int(n.type)]) + ")");
+  put("T.iter_var(", varName(n.var.get(), n.var->name), ", ", n.domain);
+  put(", ", quoted(kIterTypeNames[int(n.type)]), ")");
 }
 
 void Printer::reduceExpr(const ReduceNode& n) {
   const CombinerNode& c = *n.combiner;
-  put("T.reduce(T.comm_reducer(["), commaList(c.identity, [&](const Expr& e) { expr(e); });
-  put("], lambda ");
-  names_.push();
-  bool first = true;
-  for (auto* side : {&c.lhs, &c.rhs})
-    for (const Var& v : *side) separator(first), put(names_.define(v.get(), v->name));
-  put(": ");
-  if (c.result.size() == 1)
-    expr(c.result[0]);
-  else
-    tuple(c.result, [&](const Expr& e) { expr(e); });
-  names_.pop();
+  put("T.reduce(T.comm_reducer([", c.identity, "], lambda ");
+  {
+    Scope scope(*this);
+    bool first = true;
+    for (auto* side : {&c.lhs, &c.rhs})
+      for (const Var& v : *side) separator(first), put(names_.define(v.get(), v->name));
+    put(": ");
+    c.result.size() == 1 ? expr(c.result[0]) : tuple(c.result, [&](const Expr& e) { expr(e); });
+  }
   put("), axis=[");
-  names_.push();
+  Scope scope(*this);
   for (const IterVar& axis : n.axes) names_.define(axis->var.get(), axis->var->name);
   commaList(n.axes, [&](const IterVar& axis) { iterVar(*axis); });
-  put("], source=["), commaList(n.source, [&](const Expr& e) { expr(e); });
-  put("]");
-  if (!n.init.empty()) put(", init=["), commaList(n.init, [&](const Expr& e) { expr(e); }), put("]");
-  if (n.condition) put(", condition="), expr(n.condition);
-  names_.pop();
-  put(", value_index=" + std::to_string(n.index) + ")");
+  put("], source=[", n.source, "]");
+  if (!n.init.empty()) put(", init=[", n.init, "]");
+  if (n.condition) put(", condition=", n.condition);
+  put(", value_index=", n.index, ")");
 }
 
 void Printer::indices(const Buffer& b, const Array<Expr>& list) {
@@ -206,7 +166,7 @@ void Printer::indices(const Buffer& b, const Array<Expr>& list) {
   if (list.empty()) put("()");
   for (size_t i = 0; i < list.size(); ++i) {
     if (i) put(", ");
-    operand(list[i], b && i < b->shape.size() && b->shape[i] ? b->shape[i]->dtype : kInt32);
+    operand(list[i], dimensionType(b, i));
   }
   put("]");
 }
@@ -234,8 +194,7 @@ void Printer::region(const BufferRegionNode& n) {
       put("None");
       continue;
     }
-    DType bare =
-        n.buffer && i < n.buffer->shape.size() && n.buffer->shape[i] ? n.buffer->shape[i]->dtype : kInt32;
+    DType bare = dimensionType(n.buffer, i);
     operand(r->min, bare);
     auto one = r->extent.as<IntImmNode>();
     if (one && one->value == 1 && r->min && one->dtype == r->min->dtype) continue; // a point
@@ -249,7 +208,7 @@ std::string Printer::varName(const Object* object, const std::string& hint) {
   if (const std::string* name = names_.find(object)) return *name;
   auto view = views_.find(object);
   if (view != views_.end()) return bufferName(view->second.front()) + ".data";
-  return names_.defineGlobal(object, hint);
+  return names_.define(object, hint, true);
 }
 
 std::string Printer::bufferName(const Buffer& b) {
@@ -260,7 +219,7 @@ std::string Printer::bufferName(const Buffer& b) {
       if (same(it->second[i], b)) return *names_.find(it->second[i].get());
     return *names_.find(it->second.back().get());
   }
-  return names_.defineGlobal(b.get(), b->name);
+  return names_.define(b.get(), b->name, true);
 }
 
 void Printer::defineBuffer(const Buffer& b) {
@@ -290,10 +249,8 @@ void Printer::attrValue(const NodeRef& node) {
     bool special = text.back() == 'n' || text.back() == 'f';
     return put(special ? "float(" + quoted(text) + ")" : text);
   }
-  if (auto* l = node.as<ListNode>()) {
-    put("["), commaList(l->items, [&](const NodeRef& item) { attrValue(item); });
-    return put("]");
-  }
+  if (auto* l = node.as<ListNode>())
+    return put("["), commaList(l->items, [&](const NodeRef& item) { attrValue(item); }), put("]");
   if (node->kind == Kind::kDict) return dictText(cast<DictNode>(node));
   any(node);
 }

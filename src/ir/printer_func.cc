@@ -34,27 +34,31 @@ bool Printer::simpleBuffer(const Buffer& b) const {
   return true;
 }
 
-void Printer::funcAttrs(const char* prefix, const Dict& attrs, bool& any) {
+void Printer::funcAttrs(const char* prefix, const Dict& attrs) {
   if (!attrs) return;
   Dict rest = attrs;
   if (isPrivate(attrs)) rest = withAttr(attrs, "private", nullptr);
   if (rest->keys.empty() && !(rest == attrs)) return;
   line(std::string(prefix) + ".func_attr("), dictText(rest), put(")");
-  any = true;
 }
 
-void Printer::primFunc(const PrimFunc& f, const std::string& given) {
-  std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
-  bool root = isPlainRoot(f->body);
-  bool hidden = isPrivate(f->attrs);
-  std::string flags = hidden ? "private=True" : "";
-  if (root) flags += flags.empty() ? "s_tir=True" : ", s_tir=True";
+/// The decorator with its flags and `def name(`, which `mark` begins at.
+void Printer::functionHead(const char* decorator, const Dict& attrs, std::string_view flag,
+                           const std::string& name, std::optional<Mark>& mark, const NodeRef& f) {
+  std::string flags = isPrivate(attrs) ? "private=True" : "";
+  if (!flag.empty()) flags += (flags.empty() ? "" : ", ") + std::string(flag);
   if (!out_.empty() || indent_) line();
-  put("@T.prim_func" + (flags.empty() ? "" : "(" + flags + ")"));
+  put(decorator, flags.empty() ? "" : "(" + flags + ")");
   line("def ");
-  Mark mark(*this, f);
-  put(name + "(");
-  names_.push();
+  mark.emplace(*this, f);
+  put(name.empty() ? attrStr(attrs, "global_symbol", "main") : name, "(");
+}
+
+void Printer::primFunc(const PrimFunc& f, const std::string& name) {
+  bool root = isPlainRoot(f->body);
+  std::optional<Mark> mark;
+  functionHead("@T.prim_func", f->attrs, root ? "s_tir=True" : "", name, mark, f);
+  Scope scope(*this);
   auto bufferOf = [&](size_t i) { return i < f->buffers.size() ? f->buffers[i] : Buffer(); };
   for (size_t i = 0; i < f->params.size(); ++i) // scalars first: shapes may name them
     if (!bufferOf(i)) names_.define(f->params[i].get(), f->params[i]->name);
@@ -71,9 +75,7 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
     }
     if (simpleBuffer(b)) {
       defineBuffer(b);
-      put(bufferName(b) + ": T.Buffer(");
-      bufferArgs(b);
-      put(")");
+      put(bufferName(b), ": T.Buffer("), bufferArgs(b), put(")");
       continue;
     }
     matched.push_back(i);
@@ -90,30 +92,21 @@ void Printer::primFunc(const PrimFunc& f, const std::string& given) {
     line(bufferName(b) + " = T.match_buffer(" + *names_.find(handleNames[k].get()) + ", "), bufferArgs(b),
         put(")");
   }
-  bool any = false;
-  funcAttrs("T", f->attrs, any);
+  funcAttrs("T", f->attrs);
   if (!f->result.isVoid()) line("T.func_result(" + quoted(f->result.str()) + ")");
   if (root) {
     const BlockNode& block = *f->body.as<BlockRealizeNode>()->block;
-    for (const Buffer& b : block.allocs)
-      symbols(b), defineBuffer(b), line(bufferName(b) + " = T.sblock_alloc_buffer("), bufferArgs(b), put(")");
+    blockAllocs(block);
     stmt(block.body, true);
   } else
     stmt(f->body, true);
   --indent_;
-  names_.pop();
 }
 
 void Printer::function(const Function& f, const std::string& given) {
-  std::string name = given.empty() ? attrStr(f->attrs, "global_symbol", "main") : given;
-  bool hidden = isPrivate(f->attrs);
-  std::string flags = hidden ? "private=True" : "";
-  if (!f->pure) flags += flags.empty() ? "pure=False" : ", pure=False";
-  if (!out_.empty() || indent_) line();
-  put("@R.function" + (flags.empty() ? "" : "(" + flags + ")"));
-  line("def ");
-  Mark mark(*this, f);
-  names_.push();
+  std::optional<Mark> mark;
+  functionHead("@R.function", f->attrs, f->pure ? "" : "pure=False", given, mark, f);
+  Scope scope(*this);
   std::vector<Var> symbolic;
   for (const GraphVar& p : f->params)
     if (p && p->type)
@@ -122,39 +115,32 @@ void Printer::function(const Function& f, const std::string& given) {
           names_.define(v.get(), v.as<VarNode>()->name);
           symbolic.push_back(cast<VarNode>(v));
         }
-  put(name + "(");
   quoteSymbols_ = true;
   commaList(f->params, [&](const GraphVar& p) {
     if (!p) return put("None");
     put(names_.define(p.get(), p->name));
-    if (p->type) put(": "), type(p->type);
+    if (p->type) put(": ", p->type);
   });
   put(")");
-  if (f->result) put(" -> "), type(f->result);
+  if (f->result) put(" -> ", f->result);
   quoteSymbols_ = false;
   put(":");
   ++indent_;
   for (const Var& v : symbolic) line(*names_.find(v.get()) + " = T." + v->dtype.str() + "()");
-  bool any = false;
-  funcAttrs("R", f->attrs, any);
+  funcAttrs("R", f->attrs);
   if (indent_ > 1) {
     bool usesModule = false;
     walk(f->body, [&](const NodeRef& n) { return usesModule |= n->kind == Kind::kGlobalVar, !usesModule; });
     if (usesModule && given.size()) line("cls = " + moduleName_);
   }
-  if (f->body)
-    seqExpr(f->body);
-  else
-    line("pass");
+  f->body ? seqExpr(f->body) : line("pass");
   --indent_;
-  names_.pop();
 }
 
 void Printer::moduleText(const ModuleNode& m) {
-  if (options_.imports) {
+  if (options_.imports)
     put("from tvm.script import ir as I\nfrom tvm.script import relax as R\nfrom tvm.script import tirx as "
         "T\n\n");
-  }
   put("@I.ir_module");
   line("class " + moduleName_ + ":");
   ++indent_;

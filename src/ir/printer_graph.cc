@@ -10,50 +10,27 @@ namespace bevel::detail {
 
 void Printer::graph(const NodeRef& e) {
   Mark mark(*this, e);
-  switch (e->kind) {
-  case Kind::kGraphVar:
-    return put(varName(e.get(), e.as<GraphVarNode>()->name));
-  case Kind::kGlobalVar:
-    return put("cls." + e.as<GlobalVarNode>()->name);
-  case Kind::kConstant:
-    return constant(cast<ConstantNode>(e));
-  case Kind::kShapeExpr:
-    put("R.shape(["), commaList(e.as<ShapeExprNode>()->values, [&](const Expr& d) { dim(d); });
-    return put("])");
-  case Kind::kTuple:
-    return tuple(e.as<TupleNode>()->items, [&](const GraphExpr& item) { any(item); });
-  case Kind::kTupleGet: {
-    auto& n = *e.as<TupleGetNode>();
-    any(n.tuple);
-    return put("[" + std::to_string(n.index) + "]");
+  if (auto* n = e.as<GraphVarNode>()) return put(varName(n, n->name));
+  if (auto* n = e.as<GlobalVarNode>()) return put("cls.", n->name);
+  if (e.is<ConstantNode>()) return constant(cast<ConstantNode>(e));
+  if (auto* n = e.as<ShapeExprNode>())
+    return put("R.shape(["), commaList(n->values, [&](const Expr& d) { dim(d); }), put("])");
+  if (auto* n = e.as<TupleNode>()) return tuple(n->items, [&](const GraphExpr& item) { any(item); });
+  if (auto* n = e.as<TupleGetNode>()) return put(n->tuple, "[", n->index, "]");
+  if (auto* n = e.as<PrimValueNode>()) {
+    if (n->value.is<StringImmNode>()) return put("R.str(", n->value, ")");
+    return put("R.prim_value("), operand(n->value, kInt64), put(")");
   }
-  case Kind::kPrimValue: {
-    const Expr& v = e.as<PrimValueNode>()->value;
-    if (v.is<StringImmNode>()) return put("R.str("), expr(v), put(")");
-    put("R.prim_value("), operand(v, kInt64);
-    return put(")");
-  }
-  case Kind::kDTypeImm:
-    return put("R.dtype(" + quoted(e.as<DTypeImmNode>()->value.str()) + ")");
-  case Kind::kOpRef:
-    return put("R.op(" + quoted(e.as<OpRefNode>()->name) + ")");
-  case Kind::kExternFunc:
-    return put("R.ExternFunc(" + quoted(e.as<ExternFuncNode>()->name) + ")");
-  case Kind::kGraphCall:
-    return graphCall(*e.as<GraphCallNode>());
-  case Kind::kGraphIf:
-    return put("<if>");
-  case Kind::kSeqExpr:
-    return put("<sequence>");
-  default:
-    return put("<value>");
-  }
+  if (auto* n = e.as<DTypeImmNode>()) return put("R.dtype(", n->value, ")");
+  if (auto* n = e.as<OpRefNode>()) return put("R.op(", quoted(n->name), ")");
+  if (auto* n = e.as<ExternFuncNode>()) return put("R.ExternFunc(", quoted(n->name), ")");
+  if (auto* n = e.as<GraphCallNode>()) return graphCall(*n);
+  put(e.is<GraphIfNode>() ? "<if>" : e.is<SeqExprNode>() ? "<sequence>" : "<value>");
 }
 
 void Printer::typeArgs(const char* key, const Array<Type>& types, bool& first) {
   if (types.empty()) return;
-  separator(first);
-  put(std::string(key) + "=");
+  separator(first), put(key, "=");
   tuple(types, [&](const Type& t) { type(t); });
 }
 
@@ -65,13 +42,13 @@ void Printer::callTir(const GraphCallNode& n) {
     put(quoted(callee->name));
   else
     any(n.args[0]);
-  put(", "), any(n.args[1]);
+  put(", ", n.args[1]);
   bool first = false;
   if (n.typeArgs.size() == 1)
-    put(", out_sinfo="), type(n.typeArgs[0]);
+    put(", out_sinfo=", n.typeArgs[0]);
   else if (n.typeArgs.size() > 1)
-    put(", out_sinfo=["), commaList(n.typeArgs, [&](const Type& t) { type(t); }), put("]");
-  if (n.args.size() > 2) put(", tir_vars="), any(n.args[2]);
+    put(", out_sinfo=[", n.typeArgs, "]");
+  if (n.args.size() > 2) put(", tir_vars=", n.args[2]);
   keywords(n.attrs, first);
   put(")");
 }
@@ -170,19 +147,16 @@ void Printer::bindingTo(const GraphVarNode& var, const GraphExpr& value) {
   }
   std::string text = capture([&] { any(value); });
   line(names_.define(&var, var.name));
-  if (var.type) put(": "), type(var.type);
+  if (var.type) put(": ", var.type);
   put(" = ");
-  size_t begin = out_.size();
+  Mark mark(*this, value);
   put(text);
-  if (options_.ranges && value) options_.ranges->try_emplace(value.get(), PrintedRange{begin, out_.size()});
 }
 
 void Printer::binding(const NodeRef& b) {
   if (auto* n = b.as<VarBindingNode>()) {
-    size_t begin = out_.size();
-    bindingTo(*n->var, n->value);
-    if (options_.ranges) options_.ranges->try_emplace(n, PrintedRange{begin + 1, out_.size()});
-    return;
+    Mark mark(*this, b, 1); // behind the end of the line before
+    return bindingTo(*n->var, n->value);
   }
   auto* n = b.as<MatchCastNode>();
   if (!n) return line("pass");
@@ -192,32 +166,28 @@ void Printer::binding(const NodeRef& b) {
   line();
   Mark mark(*this, b);
   put(names_.define(n->var.get(), n->var->name));
-  if (n->var->type) put(": "), type(n->var->type);
-  put(" = R.match_cast(" + value + ", "), type(n->pattern), put(")");
+  if (n->var->type) put(": ", n->var->type);
+  put(" = R.match_cast(", value, ", ", n->pattern, ")");
 }
 
 /// The branches end in a binding of the same name, which is the value.
 void Printer::graphIf(const GraphVarNode& var, const GraphIfNode& n) {
   line();
-  size_t begin = out_.size();
-  put("if "), any(n.condition), put(":");
+  Mark mark(*this, NodeRef(&n));
+  put("if ", n.condition, ":");
   const std::string name = names_.define(&var, var.name); // the same in both branches and after them
   for (bool taken : {true, false}) {
     const SeqExpr& branch = taken ? n.thenBranch : n.elseBranch;
     if (!taken) line("else:");
-    ++indent_;
-    names_.push();
+    Scope scope(*this, true);
     if (branch) {
       seqBlocks(branch);
       line(name);
-      if (var.type) put(": "), type(var.type);
-      put(" = "), any(branch->body);
+      if (var.type) put(": ", var.type);
+      put(" = ", branch->body);
     } else
       line("pass");
-    names_.pop();
-    --indent_;
   }
-  if (options_.ranges) options_.ranges->try_emplace(&n, PrintedRange{begin, out_.size()});
 }
 
 void Printer::block(const BindingBlockNode& b, bool explicitScope) {
@@ -230,10 +200,7 @@ void Printer::block(const BindingBlockNode& b, bool explicitScope) {
   std::vector<const GraphVarNode*> outputs;
   for (const NodeRef& x : b.bindings) {
     binding(x);
-    auto* v = x.is<MatchCastNode>()    ? x.as<MatchCastNode>()->var.get()
-              : x.is<VarBindingNode>() ? x.as<VarBindingNode>()->var.get()
-                                       : nullptr;
-    if (v && !v->dataflow) outputs.push_back(v);
+    if (GraphVar v = boundVar(x); v && !v->dataflow) outputs.push_back(v.get());
   }
   if (b.dataflow)
     line("R.output("), commaList(outputs, [&](const GraphVarNode* v) { put(varName(v, v->name)); }), put(")");

@@ -12,21 +12,16 @@ namespace bevel::detail {
 /// Names in scope. A name is free again when its scope ends; within nested scopes no name hides another.
 class NameScopes {
 public:
-  NameScopes();
   void push() { frames_.emplace_back(); }
   void pop();
-  /// Names an object in the innermost scope: `hint` made an identifier and unique.
-  const std::string& define(const Object* object, std::string_view hint);
-  /// The same in the outermost scope (free variables).
-  const std::string& defineGlobal(const Object* object, std::string_view hint);
+  /// Names an object in the innermost scope, or in the outermost (free variables): `hint` made an identifier and unique.
+  const std::string& define(const Object* object, std::string_view hint, bool global = false);
   const std::string* find(const Object* object) const;
-  void reserve(const std::string& name) { used_.insert(name); }
 
 private:
-  const std::string& defineIn(size_t frame, const Object* object, std::string_view hint);
   std::unordered_map<const Object*, std::string> names_;
   std::unordered_set<std::string> used_;
-  std::vector<std::vector<const Object*>> frames_;
+  std::vector<std::vector<const Object*>> frames_{1};
 };
 
 class Printer {
@@ -37,6 +32,24 @@ public:
 private:
   // printer.cc: text, scopes, dispatch.
   void put(std::string_view text) { out_ += text; }
+  void put(int64_t number) { out_ += std::to_string(number); }
+  void put(DType dtype) { out_ += quoted(dtype.str()); }
+  template <class T> void put(const Ref<const T>& node) {
+    if constexpr (std::is_base_of_v<ExprNode, T>)
+      expr(node);
+    else if constexpr (std::is_base_of_v<TypeNode, T>)
+      type(node);
+    else
+      any(node);
+  }
+  template <class T> void put(const Array<T>& items) {
+    commaList(items, [&](const T& item) { put(item); });
+  }
+  template <class First, class Second, class... Rest>
+  void put(const First& first, const Second& second, const Rest&... rest) {
+    put(first), put(second);
+    (put(rest), ...);
+  }
   void line() {
     if (!out_.empty()) out_ += '\n';
     out_.append(size_t(indent_) * 4, ' ');
@@ -48,11 +61,21 @@ private:
   void any(const NodeRef& node); // as an operand: expressions, buffers, types, graph values, attribute values
   void top(const NodeRef& node); // as a whole text
   void other(const NodeRef& node);
+  struct Scope { // of names, and of a suite that is indented
+    Printer& printer;
+    int indent;
+    explicit Scope(Printer& p, bool indented = false) : printer(p), indent(indented) {
+      p.names_.push(), p.indent_ += indent;
+    }
+    Scope(const Scope&) = delete;
+    ~Scope() { printer.names_.pop(), printer.indent_ -= indent; }
+  };
   struct Mark { // records the range of one node
     Printer& printer;
     const Object* object;
     size_t begin;
-    Mark(Printer& p, const RefBase& n) : printer(p), object(n.object()), begin(p.out_.size()) {}
+    Mark(Printer& p, const RefBase& n, size_t skip = 0)
+        : printer(p), object(n.object()), begin(p.out_.size() + skip) {}
     ~Mark() {
       if (printer.options_.ranges && object)
         printer.options_.ranges->try_emplace(object, PrintedRange{begin, printer.out_.size()});
@@ -105,8 +128,8 @@ private:
   void ifStmt(const IfNode& n);
   void forStmt(const ForNode& n);
   bool gridLoops(const ForNode& n, std::vector<const ForNode*>& loops) const;
-  void scoped(const std::string& head, const std::string& name, const Stmt& rest, bool tail,
-              const Object* mark);
+  void scoped(const Node& n, const Stmt& rest, bool tail,
+              FunctionRef<std::pair<std::string, std::string>()> parts);
   void letStmt(const LetStmtNode& n, bool tail);
   void allocStmt(const AllocNode& n, bool tail);
   void declStmt(const DeclBufferNode& n, bool tail);
@@ -114,6 +137,7 @@ private:
   void storeStmt(const StoreNode& n);
   void blockRealize(const Array<Expr>* values, const Expr& predicate, const BlockNode& block);
   void blockAxes(const Array<Expr>* values, const BlockNode& block);
+  void blockAllocs(const BlockNode& block);
   void blockBuffers(const BlockNode& block);
   void blockRest(const Expr& predicate, const BlockNode& block);
   bool isLoopOf(const Expr& value, const IterVarNode& iter) const;
@@ -130,11 +154,13 @@ private:
   }
 
   // printer_func.cc
+  void functionHead(const char* decorator, const Dict& attrs, std::string_view flag, const std::string& name,
+                    std::optional<Mark>& mark, const NodeRef& f);
   void primFunc(const PrimFunc& f, const std::string& name);
   bool simpleBuffer(const Buffer& b) const;
   void function(const Function& f, const std::string& name);
   void moduleText(const ModuleNode& m);
-  void funcAttrs(const char* prefix, const Dict& attrs, bool& any);
+  void funcAttrs(const char* prefix, const Dict& attrs);
 
   // printer_graph.cc
   void graph(const NodeRef& e);
@@ -159,7 +185,7 @@ private:
   void dim(const Expr& e);
 
   // printer_step.cc
-  void trace(const TraceNode& t);
+  void trace(const StepListNode& t);
   void step(const StepNode& s);
   void stepField(const StepNode& s, const StepField& f);
   void stepValue(const NodeRef& v);

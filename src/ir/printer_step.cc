@@ -89,7 +89,7 @@ void Printer::step(const StepNode& s) {
   put(")");
 }
 
-void Printer::trace(const TraceNode& t) {
+void Printer::trace(const StepListNode& t) {
   bool first = true;
   for (const Step& s : t.steps) {
     if (!std::exchange(first, false)) line();

@@ -10,14 +10,8 @@
 namespace bevel::detail {
 
 void Printer::body(const Stmt& s) {
-  ++indent_;
-  names_.push();
-  if (s)
-    stmt(s, true);
-  else
-    line("pass");
-  names_.pop();
-  --indent_;
+  Scope scope(*this, true);
+  stmt(s, true);
 }
 
 void Printer::stmt(const Stmt& s, bool tail) {
@@ -38,14 +32,16 @@ void Printer::stmt(const Stmt& s, bool tail) {
   line();
   Mark mark(*this, s);
   if (auto* n = s.as<StoreNode>()) return storeStmt(*n);
-  if (auto* n = s.as<AssertNode>())
-    return put("assert "), expr(n->condition, kPrecOr), put(", " + quoted(n->message));
+  if (auto* n = s.as<AssertNode>()) {
+    put("assert "), expr(n->condition, kPrecOr);
+    return put(", ", quoted(n->message));
+  }
   if (auto* n = s.as<EvaluateNode>()) {
     if (n->value.is<CallNode>()) return expr(n->value);
-    return put("T.evaluate("), expr(n->value), put(")");
+    return put("T.evaluate(", n->value, ")");
   }
   if (auto* n = s.as<WhileNode>()) {
-    put("while "), expr(n->condition), put(":");
+    put("while ", n->condition, ":");
     return body(n->body);
   }
 }
@@ -53,7 +49,7 @@ void Printer::stmt(const Stmt& s, bool tail) {
 void Printer::ifStmt(const IfNode& n) {
   line();
   Mark mark(*this, NodeRef(&n));
-  put("if "), expr(n.condition), put(":");
+  put("if ", n.condition, ":");
   body(n.thenBody);
   if (!n.elseBody) return;
   line("else:");
@@ -62,9 +58,9 @@ void Printer::ifStmt(const IfNode& n) {
 
 void Printer::storeStmt(const StoreNode& n) {
   put(bufferName(n.buffer));
-  if (!n.predicate) return indices(n.buffer, n.indices), put(" = "), expr(n.value);
-  put(".vstore("), indices(n.buffer, n.indices), put(", "), expr(n.value);
-  put(", predicate="), expr(n.predicate), put(")");
+  if (!n.predicate) return indices(n.buffer, n.indices), put(" = ", n.value);
+  put(".vstore("), indices(n.buffer, n.indices);
+  put(", ", n.value, ", predicate=", n.predicate, ")");
 }
 
 /// Serial loops from 0 directly inside each other, whose extents do not depend on the loops before: T.grid.
@@ -89,15 +85,14 @@ void Printer::forStmt(const ForNode& n) {
   std::string header = capture([&] {
     if (grid) return put("T.grid("), commaList(loops, [&](const ForNode* l) { expr(l->extent); }), put(")");
     bool plain = n.forKind == ForKind::kSerial && !n.annotations && n.thread.empty();
-    const char* names[] = {"T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"};
-    put(plain ? "range" : names[int(n.forKind)]), put("(");
-    if (!isConst(n.min, 0)) expr(n.min), put(", ");
+    put(plain ? "range" : std::string("T.") + kForKindNames[int(n.forKind)], "(");
+    if (!isConst(n.min, 0)) put(n.min, ", ");
     stop(n.min, n.extent, DType::Void());
     if (n.forKind == ForKind::kThreadBinding || !n.thread.empty()) put(", thread=" + quoted(n.thread));
     if (n.annotations) put(", annotations="), dictText(n.annotations);
     put(")");
   });
-  names_.push();
+  Scope scope(*this);
   put("for ");
   commaList(loops,
             [&](const ForNode* l) { put(l->var ? names_.define(l->var.get(), l->var->name) : "None"); });
@@ -105,22 +100,27 @@ void Printer::forStmt(const ForNode& n) {
   for (const ForNode* l : loops) loops_[l->var.get()] = l;
   body(loops.back()->body);
   for (const ForNode* l : loops) loops_.erase(l->var.get());
-  names_.pop();
 }
 
-void Printer::scoped(const std::string& head, const std::string& name, const Stmt& rest, bool tail,
-                     const Object* object) {
-  // In `name = head` and `with head as name:` the name is in scope after the line.
-  size_t begin = out_.size();
-  if (tail) {
-    line(name.empty() ? head : name + " = " + head);
-    if (options_.ranges) options_.ranges->try_emplace(object, PrintedRange{begin + 1, out_.size()});
-    if (rest) stmt(rest, true);
-    return;
+/// A statement that holds the rest of its scope: `name = head`, which ends the scope around, or `with head as name:`.
+/// The name that `parts` defines is in scope after the line.
+void Printer::scoped(const Node& n, const Stmt& rest, bool tail,
+                     FunctionRef<std::pair<std::string, std::string>()> parts) {
+  std::optional<Scope> scope;
+  if (!tail) scope.emplace(*this);
+  auto [name, head] = parts();
+  line();
+  {
+    Mark mark(*this, NodeRef(&n));
+    if (tail)
+      put(name, name.empty() ? "" : " = ", head);
+    else
+      put("with ", head, name.empty() ? "" : " as ", name, ":");
   }
-  line("with " + head + (name.empty() ? ":" : " as " + name + ":"));
-  if (options_.ranges) options_.ranges->try_emplace(object, PrintedRange{begin + 1, out_.size()});
-  body(rest);
+  if (!tail)
+    body(rest);
+  else if (rest)
+    stmt(rest, true);
 }
 
 std::string Printer::handleType(const VarNode& v) {
@@ -136,17 +136,11 @@ void Printer::letStmt(const LetStmtNode& n, bool tail) {
   if (!n.var) return line("pass");
   bool typedHandle = n.var->dtype.isHandle() && !(n.var->pointee.isVoid() && n.var->scope.empty());
   std::string type = typedHandle ? handleType(*n.var) : "T." + n.var->dtype.str();
-  if (!tail) names_.push();
-  std::string name = names_.define(n.var.get(), n.var->name);
-  if (tail) {
-    size_t begin = out_.size();
-    line(name + ": " + type + " = " + value);
-    if (options_.ranges) options_.ranges->try_emplace(&n, PrintedRange{begin + 1, out_.size()});
-    if (n.body) stmt(n.body, true);
-    return;
-  }
-  scoped("T.LetStmt(" + value + (typedHandle ? ", type=" + type : "") + ")", name, n.body, false, &n);
-  names_.pop();
+  scoped(n, n.body, tail, [&] {
+    std::string name = names_.define(n.var.get(), n.var->name);
+    if (tail) return std::pair(name + ": " + type, value);
+    return std::pair(name, "T.LetStmt(" + value + (typedHandle ? ", type=" + type : "") + ")");
+  });
 }
 
 void Printer::declareVar(const Var& v) {
@@ -169,49 +163,42 @@ void Printer::bufferArgs(const Buffer& b, const char* dataArg) {
   tuple(b->shape, [&](const Expr& e) { expr(e); });
   put(", " + quoted(b->dtype.str()));
   if (dataArg) put(std::string(", data=") + dataArg);
-  if (!b->strides.empty())
-    put(", strides=["), commaList(b->strides, [&](const Expr& e) { expr(e); }), put("]");
-  if (b->elemOffset) put(", elem_offset="), expr(b->elemOffset);
+  if (!b->strides.empty()) put(", strides=[", b->strides, "]");
+  if (b->elemOffset) put(", elem_offset=", b->elemOffset);
   if (b->scope != "global") put(", scope=" + quoted(b->scope));
   if (b->alignment != 64) put(", align=" + std::to_string(b->alignment));
   if (b->offsetFactor != 0) put(", offset_factor=" + std::to_string(b->offsetFactor));
-  if (!b->axisSeparators.empty())
-    put(", axis_separators=["), commaList(b->axisSeparators, [&](const Expr& e) { expr(e); }), put("]");
+  if (!b->axisSeparators.empty()) put(", axis_separators=[", b->axisSeparators, "]");
 }
 
 void Printer::allocStmt(const AllocNode& n, bool tail) {
-  std::string head = capture([&] {
-    put("T.alloc_buffer("), bufferArgs(n.buffer);
-    if (n.annotations) put(", annotations="), dictText(n.annotations);
-    put(")");
+  scoped(n, n.body, tail, [&] {
+    std::string head = capture([&] {
+      put("T.alloc_buffer("), bufferArgs(n.buffer);
+      if (n.annotations) put(", annotations="), dictText(n.annotations);
+      put(")");
+    });
+    defineBuffer(n.buffer);
+    return std::pair(bufferName(n.buffer), head);
   });
-  if (!tail) names_.push();
-  defineBuffer(n.buffer);
-  scoped(head, bufferName(n.buffer), n.body, tail, &n);
-  if (!tail) names_.pop();
 }
 
 void Printer::declStmt(const DeclBufferNode& n, bool tail) {
-  std::string data = varName(n.buffer->data.get(), n.buffer->data->name);
-  std::string head = capture([&] { put("T.decl_buffer("), bufferArgs(n.buffer, data.c_str()), put(")"); });
-  if (!tail) names_.push();
-  defineBuffer(n.buffer);
-  scoped(head, *names_.find(n.buffer.get()), n.body, tail, &n);
-  if (!tail) {
-    views_[n.buffer->data.get()].pop_back();
-    names_.pop();
-  }
+  scoped(n, n.body, tail, [&] {
+    std::string data = varName(n.buffer->data.get(), n.buffer->data->name);
+    std::string head = capture([&] { put("T.decl_buffer("), bufferArgs(n.buffer, data.c_str()), put(")"); });
+    defineBuffer(n.buffer);
+    return std::pair(*names_.find(n.buffer.get()), head);
+  });
+  if (!tail) views_[n.buffer->data.get()].pop_back();
 }
 
 void Printer::attrStmt(const AttrStmtNode& n, bool tail) {
-  if (!tail) names_.push();
-  std::string head = capture([&] {
-    put("T.attr(");
+  scoped(n, n.body, tail, [&] {
     if (auto* iter = n.node.as<IterVarNode>()) names_.define(iter->var.get(), iter->var->name);
-    any(n.node), put(", " + quoted(n.key) + ", "), any(n.value), put(")");
+    std::string head = capture([&] { put("T.attr(", n.node, ", ", quoted(n.key), ", ", n.value, ")"); });
+    return std::pair(std::string(), head);
   });
-  scoped(head, "", n.body, tail, &n);
-  if (!tail) names_.pop();
 }
 
 bool Printer::isLoopOf(const Expr& value, const IterVarNode& iter) const {
@@ -237,31 +224,34 @@ void Printer::blockAxes(const Array<Expr>* values, const BlockNode& block) {
         kinds += block.iters[k]->type == IterType::kSpatial ? 'S' : 'R';
       }
       put(" = T.axis.remap(" + quoted(kinds) + ", [");
-      for (size_t k = i; k < end; ++k) put(k > i ? ", " : ""), expr(valueOf(k));
+      for (size_t k = i; k < end; ++k) put(k > i ? ", " : "", valueOf(k));
       put("])");
       i = end;
       continue;
     }
     const IterVarNode& iter = *block.iters[i];
-    const char* kinds[] = {"spatial", "reduce", "scan", "opaque"};
     Mark mark(*this, NodeRef(&iter));
-    put(names_.define(iter.var.get(), iter.var->name) + " = T.axis." + kinds[int(iter.type)] + "(");
+    put(names_.define(iter.var.get(), iter.var->name), " = T.axis.", kIterTypeNames[int(iter.type)], "(");
     bool fromZero = isConst(iter.domain->min, 0);
-    if (!fromZero) put("("), expr(iter.domain->min), put(", ");
+    if (!fromZero) put("(", iter.domain->min, ", ");
     stop(iter.domain->min, iter.domain->extent, DType::Void());
     if (!fromZero) put(")");
-    if (Expr value = valueOf(i)) put(", "), expr(value);
+    if (Expr value = valueOf(i)) put(", ", value);
     put(")");
     ++i;
   }
 }
 
-void Printer::blockBuffers(const BlockNode& block) {
+void Printer::blockAllocs(const BlockNode& block) {
   for (const Buffer& b : block.allocs) {
     symbols(b);
     defineBuffer(b);
     line(bufferName(b) + " = T.sblock_alloc_buffer("), bufferArgs(b), put(")");
   }
+}
+
+void Printer::blockBuffers(const BlockNode& block) {
+  blockAllocs(block);
   for (const MatchBuffer& m : block.matches) {
     symbols(m->buffer);
     line();
@@ -272,7 +262,7 @@ void Printer::blockBuffers(const BlockNode& block) {
 }
 
 void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
-  if (predicate && !isConst(predicate, 1)) line("T.where("), expr(predicate), put(")");
+  if (predicate && !isConst(predicate, 1)) line("T.where("), put(predicate, ")");
   std::vector<NodeRef> uses(block.reads.begin(), block.reads.end());
   uses.insert(uses.end(), block.writes.begin(), block.writes.end());
   if (block.annotations) uses.push_back(block.annotations);
@@ -286,26 +276,17 @@ void Printer::blockRest(const Expr& predicate, const BlockNode& block) {
   line("T.writes("), commaList(block.writes, [&](const BufferRegion& r) { region(*r); }), put(")");
   if (block.annotations) line("T.sblock_attr("), dictText(block.annotations), put(")");
   if (!ownFirst) blockBuffers(block);
-  if (block.init) {
-    line("with T.init():");
-    body(block.init);
-  }
+  if (block.init) line("with T.init():"), body(block.init);
 }
 
 void Printer::blockRealize(const Array<Expr>* values, const Expr& predicate, const BlockNode& block) {
   line();
   Mark mark(*this, NodeRef(&block));
   put("with T.sblock(" + quoted(block.name) + (values ? "):" : ", no_realize=True):"));
-  ++indent_;
-  names_.push();
+  Scope scope(*this, true);
   blockAxes(values, block);
   blockRest(predicate, block);
-  if (block.body)
-    stmt(block.body, true);
-  else
-    line("pass");
-  names_.pop();
-  --indent_;
+  stmt(block.body, true);
 }
 
 } // namespace bevel::detail

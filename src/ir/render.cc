@@ -4,6 +4,7 @@
 #include "ir/printer.h"
 
 #include <algorithm>
+#include <fmt/ranges.h>
 #include <set>
 
 namespace bevel {
@@ -45,9 +46,7 @@ public:
       if (node && static_cast<const Node&>(*node).origin)
         for (const std::string& name : static_cast<const Node&>(*node).origin->nodes)
           models.insert(visible(name));
-    std::string list;
-    for (const std::string& name : models) list += (list.empty() ? "" : ", ") + name;
-    if (!list.empty()) out_ += "  model node: " + list + "\n";
+    if (!models.empty()) out_ += fmt::format("  model node: {}\n", fmt::join(models, ", "));
     for (const std::string& n : error_.notes) out_ += "  note: " + n + "\n";
     if (!error_.hint.empty()) out_ += "  " + paint("1;32", "help:") + " " + error_.hint + "\n";
     return std::move(out_);

@@ -13,9 +13,6 @@
 
 namespace bevel {
 
-class StepNode;
-using Step = Ref<const StepNode>;
-
 /// How a field takes part in a step.
 enum class StepRole : uint8_t {
   kIn,       // an argument without default
@@ -54,22 +51,18 @@ public:
   explicit StepNode(const StepKind& k) : Node(kKind), step(&k) {}
   /// The handles that it defines, in order.
   Array<Var> outputs() const;
-  template <class T> const T& at(const Field& f) const {
-    return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(this) + f.offset);
-  }
-  template <class T> T& at(const Field& f) {
-    return *reinterpret_cast<T*>(reinterpret_cast<char*>(this) + f.offset);
-  }
+  template <class T> const T& at(const Field& f) const { return fieldAs<T>(*this, f); }
+  template <class T> T& at(const Field& f) { return const_cast<T&>(fieldAs<T>(*this, f)); }
   NODE(Step)
   static std::span<const Field> fields() { return {}; } // each kind has its own
 };
 
 /// Steps in order; each sees the handles of those before it.
-class TraceNode : public Node {
+class StepListNode : public Node {
 public:
   Array<Step> steps;
-  explicit TraceNode(Array<Step> s) : Node(kKind), steps(std::move(s)) {}
-  NODE(Trace) FIELDS(USE(steps))
+  explicit StepListNode(Array<Step> s) : Node(kKind), steps(std::move(s)) {}
+  NODE(StepList) FIELDS(USE(steps))
 };
 
 } // namespace bevel

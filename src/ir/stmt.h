@@ -24,7 +24,6 @@ public:
         predicate(std::move(p)) {}
   NODE(Store) FIELDS(USE(buffer), USE(value), USE(indices), USE(predicate))
 };
-using Store = Ref<const StoreNode>;
 
 /// Statements in order; never nested directly and never of length one (use seq()). An Alloc or DeclBuffer or
 /// LetStmt holds the rest of its scope as its body.
@@ -34,7 +33,6 @@ public:
   explicit SeqNode(Array<Stmt> s) : StmtNode(kKind), stmts(std::move(s)) {}
   NODE(Seq) FIELDS(USE(stmts))
 };
-using Seq = Ref<const SeqNode>;
 /// Flattens nested sequences; one statement stands for itself; none is Evaluate(0).
 Stmt seq(const std::vector<Stmt>& stmts);
 
@@ -46,7 +44,6 @@ public:
       : StmtNode(kKind), condition(std::move(c)), thenBody(std::move(t)), elseBody(std::move(e)) {}
   NODE(If) FIELDS(USE(condition), USE(thenBody), USE(elseBody))
 };
-using If = Ref<const IfNode>;
 
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 extern const char* const kForKindNames[]; // "serial", "parallel", …
@@ -69,7 +66,6 @@ public:
   FIELDS(USE(min), USE(extent), ENUM(forKind, kForKindNames), USE(thread), USE(annotations), DEF(var),
          USE(body))
 };
-using For = Ref<const ForNode>;
 
 class WhileNode : public StmtNode {
 public:
@@ -78,7 +74,6 @@ public:
   WhileNode(Expr c, Stmt b) : StmtNode(kKind), condition(std::move(c)), body(std::move(b)) {}
   NODE(While) FIELDS(USE(condition), USE(body))
 };
-using While = Ref<const WhileNode>;
 
 class LetStmtNode : public StmtNode {
 public:
@@ -89,7 +84,6 @@ public:
       : StmtNode(kKind), value(std::move(v)), var(std::move(x)), body(std::move(b)) {}
   NODE(LetStmt) FIELDS(USE(value), DEF(var), USE(body))
 };
-using LetStmt = Ref<const LetStmtNode>;
 
 class EvaluateNode : public StmtNode {
 public:
@@ -97,7 +91,6 @@ public:
   explicit EvaluateNode(Expr v) : StmtNode(kKind), value(std::move(v)) {}
   NODE(Evaluate) FIELDS(USE(value))
 };
-using Evaluate = Ref<const EvaluateNode>;
 
 /// Allocates a buffer for the duration of body (outside blocks; inside them see BlockNode::allocs).
 class AllocNode : public StmtNode {
@@ -109,7 +102,6 @@ public:
       : StmtNode(kKind), buffer(std::move(b)), annotations(std::move(a)), body(std::move(s)) {}
   NODE(Alloc) FIELDS(DEF(buffer), USE(annotations), USE(body))
 };
-using Alloc = Ref<const AllocNode>;
 
 /// Declares a buffer over memory that exists already (its data variable is bound elsewhere).
 class DeclBufferNode : public StmtNode {
@@ -119,7 +111,6 @@ public:
   DeclBufferNode(Buffer b, Stmt s) : StmtNode(kKind), buffer(std::move(b)), body(std::move(s)) {}
   NODE(DeclBuffer) FIELDS(USE(buffer), USE(body))
 };
-using DeclBuffer = Ref<const DeclBufferNode>;
 
 /// T.attr(node, key, value): pragmas, thread extents and the like over body.
 class AttrStmtNode : public StmtNode {
@@ -132,7 +123,6 @@ public:
       : StmtNode(kKind), node(std::move(n)), key(std::move(k)), value(std::move(v)), body(std::move(b)) {}
   NODE(AttrStmt) FIELDS(USE(node), USE(key), USE(value), USE(body))
 };
-using AttrStmt = Ref<const AttrStmtNode>;
 
 /// Ends the kernel with the message when the condition is false.
 class AssertNode : public StmtNode {
@@ -142,7 +132,6 @@ public:
   AssertNode(Expr c, std::string m) : StmtNode(kKind), condition(std::move(c)), message(std::move(m)) {}
   NODE(Assert) FIELDS(USE(condition), USE(message))
 };
-using Assert = Ref<const AssertNode>;
 
 /// A unit of computation isolated from its loops: its axes, what it reads and writes, and a body over the
 /// axes. A block *is* its name, unique within the function.
@@ -161,7 +150,6 @@ public:
   FIELDS(NAME(name), DEF(iters), DEF(allocs), DEF(matches), USE(reads), USE(writes), USE(annotations),
          USE(init), USE(body))
 };
-using Block = Ref<const BlockNode>;
 
 /// Runs a block once, with values for its axes, when the predicate holds.
 class BlockRealizeNode : public StmtNode {
@@ -173,6 +161,5 @@ public:
       : StmtNode(kKind), values(std::move(v)), predicate(std::move(p)), block(std::move(b)) {}
   NODE(BlockRealize) FIELDS(USE(values), USE(predicate), USE(block))
 };
-using BlockRealize = Ref<const BlockRealizeNode>;
 
 } // namespace bevel

@@ -3,6 +3,8 @@
 
 #include "base/near_name.h"
 
+#include <fmt/ranges.h>
+
 namespace bevel {
 
 static constexpr StorageScope kScopes[] = {
@@ -27,14 +29,11 @@ const StorageScope* findScope(std::string_view name, std::string_view kind) {
 Status checkScope(std::string_view name) {
   if (findScope(name)) return {};
   std::vector<std::string> names;
-  std::string list;
-  for (const StorageScope& s : kScopes) {
-    names.push_back(s.name);
-    list += (list.empty() ? "" : ", ") + names.back();
-  }
+  for (const StorageScope& s : kScopes) names.push_back(s.name);
   std::string near = didYouMean(name, names);
   return fail(Error(ErrorCode::kInvalid, "there is no storage scope \"" + std::string(name) + "\"")
-                  .help((near.empty() ? "" : near + " ") + "the scopes are: " + list));
+                  .help(fmt::format("{}{}the scopes are: {}", near, near.empty() ? "" : " ",
+                                    fmt::join(names, ", "))));
 }
 
 } // namespace bevel

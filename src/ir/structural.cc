@@ -9,17 +9,8 @@
 namespace bevel {
 namespace {
 
-const NodeRef& nodeField(const Node& n, const Field& f) {
-  return *reinterpret_cast<const NodeRef*>(reinterpret_cast<const char*>(&n) + f.offset);
-}
 const std::vector<NodeRef>& listField(const Node& n, const Field& f) {
-  return reinterpret_cast<const Array<NodeRef>*>(reinterpret_cast<const char*>(&n) + f.offset)->raw();
-}
-NodeRef& nodeField(Node& n, const Field& f) {
-  return const_cast<NodeRef&>(nodeField(std::as_const(n), f));
-}
-std::vector<NodeRef>& listField(Node& n, const Field& f) {
-  return const_cast<std::vector<NodeRef>&>(listField(std::as_const(n), f));
+  return fieldAs<Array<NodeRef>>(n, f).raw();
 }
 
 // The dtype of a call whose arguments changed: by the rule of the intrinsic where the call followed it, else the
@@ -33,76 +24,42 @@ DType dtypeOfCall(const CallNode& before, const CallNode& n) {
   return lanes(before) == before.dtype.lanes && lanes(n) > 0 ? n.dtype.withLanes(lanes(n)) : n.dtype;
 }
 
-DType dtypeOf(const ExprNode& before, const ExprNode& n) {
-  switch (n.kind) {
-  case Kind::kUnary:
-    return static_cast<const UnaryNode&>(n).a->dtype;
-  case Kind::kBinary: {
-    const auto& e = static_cast<const BinaryNode&>(n);
-    return BinaryNode(e.op, e.a, e.b).dtype;
-  }
-  case Kind::kSelect:
-    return static_cast<const SelectNode&>(n).a->dtype;
-  case Kind::kLet:
-    return static_cast<const LetNode&>(n).body->dtype;
-  case Kind::kLoad: {
-    const auto& e = static_cast<const LoadNode&>(n);
-    return LoadNode(e.buffer, e.indices).dtype;
-  }
-  case Kind::kCast:
-    return n.dtype.withLanes(static_cast<const CastNode&>(n).value->dtype.lanes);
-  case Kind::kRamp:
-    return static_cast<const RampNode&>(n).base->dtype.withLanes(n.dtype.lanes);
-  case Kind::kBroadcast:
-    return static_cast<const BroadcastNode&>(n).value->dtype.withLanes(n.dtype.lanes);
-  case Kind::kShuffle: {
-    const auto& e = static_cast<const ShuffleNode&>(n);
-    return ShuffleNode(e.vectors, e.indices).dtype;
-  }
-  case Kind::kReduce: {
-    const auto& e = static_cast<const ReduceNode&>(n);
-    return e.source[size_t(e.index)]->dtype;
-  }
-  case Kind::kCall:
-    return dtypeOfCall(static_cast<const CallNode&>(before), static_cast<const CallNode&>(n));
-  default:
-    return n.dtype;
-  }
+// The dtype of an expression whose operands changed.
+DType dtypeOf(const ExprNode& before, const Expr& after) {
+  if (auto* n = after.as<BinaryNode>()) return BinaryNode(n->op, n->a, n->b).dtype;
+  if (auto* n = after.as<LoadNode>()) return LoadNode(n->buffer, n->indices).dtype;
+  if (auto* n = after.as<CallNode>()) return dtypeOfCall(static_cast<const CallNode&>(before), *n);
+  if (auto* n = after.as<CastNode>()) return n->dtype.withLanes(n->value->dtype.lanes);
+  if (auto* n = after.as<SelectNode>()) return n->a->dtype;
+  if (auto* n = after.as<UnaryNode>()) return n->a->dtype;
+  if (auto* n = after.as<LetNode>()) return n->body->dtype;
+  if (auto* n = after.as<RampNode>()) return n->base->dtype.withLanes(n->dtype.lanes);
+  if (auto* n = after.as<BroadcastNode>()) return n->value->dtype.withLanes(n->dtype.lanes);
+  if (auto* n = after.as<ShuffleNode>()) return ShuffleNode(n->vectors, n->indices).dtype;
+  if (auto* n = after.as<ReduceNode>()) return n->source[size_t(n->index)]->dtype;
+  return after->dtype;
 }
 
 // The type of a graph expression whose type follows from its parts; what only inference knows stays.
-Type typeOf(const GraphExprNode& n) {
-  switch (n.kind) {
-  case Kind::kTuple:
-    return TupleNode(static_cast<const TupleNode&>(n).items).type;
-  case Kind::kTupleGet: {
-    const auto& e = static_cast<const TupleGetNode&>(n);
-    Type t = TupleGetNode(e.tuple, e.index).type;
-    return t ? t : n.type;
-  }
-  case Kind::kSeqExpr:
-    return static_cast<const SeqExprNode&>(n).body->type;
-  case Kind::kShapeExpr:
-    return ShapeExprNode(static_cast<const ShapeExprNode&>(n).values).type;
-  case Kind::kPrimValue:
-    return PrimValueNode(static_cast<const PrimValueNode&>(n).value).type;
-  case Kind::kFunction: {
-    const auto& e = static_cast<const FunctionNode&>(n);
-    return FunctionNode(e.params, e.body, e.result, e.attrs, e.pure).type;
-  }
-  default:
-    return n.type;
-  }
+Type typeOf(const GraphExpr& e) {
+  if (auto* n = e.as<TupleNode>()) return TupleNode(n->items).type;
+  if (auto* n = e.as<TupleGetNode>())
+    if (Type t = TupleGetNode(n->tuple, n->index).type) return t;
+  if (auto* n = e.as<SeqExprNode>()) return n->body->type;
+  if (auto* n = e.as<ShapeExprNode>()) return ShapeExprNode(n->values).type;
+  if (auto* n = e.as<PrimValueNode>()) return PrimValueNode(n->value).type;
+  if (auto* n = e.as<FunctionNode>())
+    return FunctionNode(n->params, n->body, n->result, n->attrs, n->pure).type;
+  return e->type;
 }
 
 // After children changed: the type of an expression whose type is its operands'.
 void updateType(const Node& before, Node& n) {
   NodeRef node(&n);
   if (node.is<ExprNode>())
-    static_cast<ExprNode&>(n).dtype =
-        dtypeOf(static_cast<const ExprNode&>(before), static_cast<const ExprNode&>(n));
+    static_cast<ExprNode&>(n).dtype = dtypeOf(static_cast<const ExprNode&>(before), cast<ExprNode>(node));
   else if (node.is<GraphExprNode>())
-    static_cast<GraphExprNode&>(n).type = typeOf(static_cast<const GraphExprNode&>(n));
+    static_cast<GraphExprNode&>(n).type = typeOf(cast<GraphExprNode>(node));
 }
 
 bool isStmtOrBinding(const NodeRef& n) {
@@ -123,7 +80,7 @@ void checkDefinition(const NodeRef& before, const NodeRef& after, Role role, con
 void forEachChild(const NodeRef& node, FunctionRef<void(const NodeRef&, Role)> f) {
   for (const Field& field : kindInfo(*node).fields) {
     if (field.type == FieldType::kNode) {
-      if (const NodeRef& child = nodeField(*node, field)) f(child, field.role);
+      if (const auto& child = fieldAs<NodeRef>(*node, field)) f(child, field.role);
     } else if (field.type == FieldType::kList) {
       for (const NodeRef& child : listField(*node, field))
         if (child) f(child, field.role);
@@ -190,12 +147,12 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
   };
   for (const Field& field : kindInfo(*node).fields) {
     if (field.type == FieldType::kNode) {
-      const NodeRef& child = nodeField(*node, field);
+      const auto& child = fieldAs<NodeRef>(*node, field);
       if (!child) continue;
       NodeRef mapped = f(child);
       if (mapped == child) continue;
       checkDefinition(child, mapped, field.role, *node);
-      nodeField(writable(), field) = std::move(mapped);
+      const_cast<NodeRef&>(fieldAs<NodeRef>(writable(), field)) = std::move(mapped);
     } else if (field.type == FieldType::kList) {
       const std::vector<NodeRef>& items = listField(*node, field);
       std::vector<NodeRef> out;
@@ -212,7 +169,7 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
         }
         if (mapped || !child || !isStmtOrBinding(child)) out.push_back(std::move(mapped));
       }
-      if (changed) listField(writable(), field) = std::move(out);
+      if (changed) const_cast<std::vector<NodeRef>&>(listField(writable(), field)) = std::move(out);
     }
   }
   if (!copy) return node;

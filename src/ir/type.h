@@ -20,7 +20,6 @@ public:
   explicit PrimTypeNode(DType t, Expr v = nullptr) : TypeNode(kKind), dtype(t), value(std::move(v)) {}
   NODE(PrimType) FIELDS(USE(dtype), USE(value))
 };
-using PrimType = Ref<const PrimTypeNode>;
 
 /// A shape as a value (R.Shape). ndim -1: unknown rank.
 class ShapeTypeNode : public TypeNode {
@@ -33,7 +32,6 @@ public:
       : TypeNode(kKind), ndim(int64_t(v.size())), known(true), values(std::move(v)) {}
   NODE(ShapeType) FIELDS(USE(ndim), USE(known), USE(values))
 };
-using ShapeType = Ref<const ShapeTypeNode>;
 
 /// Where a value lives: device and memory scope, and how it is sharded over a mesh. All may be empty.
 class PlacementNode : public Node {
@@ -45,7 +43,6 @@ public:
       : Node(kKind), device(std::move(d)), scope(std::move(s)), sharding(std::move(sh)) {}
   NODE(Placement) FIELDS(USE(device), USE(scope), USE(sharding))
 };
-using Placement = Ref<const PlacementNode>;
 
 /// R.Tensor. Dimensions are int64 expressions; symbolic dimensions are Vars.
 class TensorTypeNode : public TypeNode {
@@ -62,7 +59,6 @@ public:
       : TypeNode(kKind), dtype(t), ndim(n), known(n == 0), placement(std::move(p)) {}
   NODE(TensorType) FIELDS(USE(dtype), USE(ndim), USE(known), USE(shape), USE(placement))
 };
-using TensorType = Ref<const TensorTypeNode>;
 
 class TupleTypeNode : public TypeNode {
 public:
@@ -70,7 +66,6 @@ public:
   explicit TupleTypeNode(Array<Type> f) : TypeNode(kKind), fields_(std::move(f)) {}
   NODE(TupleType) FIELDS(USE(fields_))
 };
-using TupleType = Ref<const TupleTypeNode>;
 
 /// R.Callable. Symbolic dimensions of params are bound by them.
 class FuncTypeNode : public TypeNode {
@@ -83,7 +78,6 @@ public:
       : TypeNode(kKind), opaque(false), params(std::move(p)), result(std::move(r)), pure(isPure) {}
   NODE(FuncType) FIELDS(USE(opaque), USE(params), USE(result), USE(pure))
 };
-using FuncType = Ref<const FuncTypeNode>;
 
 /// Any run-time object: sequences, optionals, strings, storages. `name` says which ("sequence", "optional",
 /// "" any).
@@ -95,6 +89,5 @@ public:
       : TypeNode(kKind), name(std::move(n)), params(std::move(p)) {}
   NODE(ObjectType) FIELDS(USE(name), USE(params))
 };
-using ObjectType = Ref<const ObjectTypeNode>;
 
 } // namespace bevel

@@ -37,9 +37,7 @@ void Verifier::binary(const BinaryNode& n) {
               : bits  ? t.isInteger() || t.isBool()
                       : t.isInteger() || t.isFloat() || (anyType && (t.isBool() || t.isHandle()));
   if (!fits) error(node, std::string("'") + kBinaryNames[int(n.op)] + "' does not take " + t.str());
-  DType expected = isComparison(n.op) ? DType::Bool(t.lanes) : t;
-  if (n.dtype != expected)
-    error(node, "this expression is marked " + n.dtype.str() + ", but computes " + expected.str());
+  computes(Expr(&n), isComparison(n.op) ? DType::Bool(t.lanes) : t);
 }
 
 void Verifier::call(const CallNode& n) {
@@ -61,8 +59,8 @@ void Verifier::call(const CallNode& n) {
       bufferUse(cast<BufferNode>(arg), node);
     else if (auto* r = arg.as<BufferRegionNode>())
       region(*r);
-    else if (auto* g = arg.as<GlobalVarNode>(); g && module_ && !module_->find(g->name))
-      error(node, "the module has no function '" + g->name + "'");
+    else if (auto* g = arg.as<GlobalVarNode>())
+      moduleHas(*g, node);
   }
   if (choice && n.args[0].is<ExprNode>() && n.args[1].is<ExprNode>() && n.args[2].is<ExprNode>()) {
     if (n.arg(0)->dtype != kBool)
@@ -138,124 +136,84 @@ void Verifier::region(const BufferRegionNode& r) {
   }
 }
 
-void Verifier::immediate(const Expr& e) {
-  switch (e->kind) {
-  case Kind::kIntImm: {
-    auto& n = *e.as<IntImmNode>();
-    bool wide = n.dtype.bits == 64 && n.dtype.isUInt();
-    if (!n.dtype.isInteger() && !n.dtype.isBool())
-      error(e, "an integer constant is marked " + n.dtype.str());
-    else if (!wide && (n.value < minValue(n.dtype) || n.value > maxValue(n.dtype)))
-      error(e, "the constant " + std::to_string(n.value) + " does not fit " + n.dtype.str());
-    return;
-  }
-  case Kind::kFloatImm:
-    if (!e->dtype.isFloat()) error(e, "a floating-point constant is marked " + e->dtype.str());
-    return;
-  default:
-    return;
-  }
+// What is marked with a dtype must compute it.
+void Verifier::computes(const Expr& e, DType computed) {
+  if (e->dtype != computed)
+    error(e, "this expression is marked " + e->dtype.str() + ", but computes " + computed.str());
 }
 
-void Verifier::vectorExpr(const Expr& e) {
-  switch (e->kind) {
-  case Kind::kRamp: {
-    auto& n = *e.as<RampNode>();
-    expr(n.base, e), expr(n.stride, e);
-    if (n.base && n.stride &&
-        (n.base->dtype != n.stride->dtype || n.base->dtype.isVector() || n.dtype.scalar() != n.base->dtype))
-      error(e, "T.Ramp has a scalar base and stride of one type");
-    return;
-  }
-  case Kind::kBroadcast: {
-    auto& n = *e.as<BroadcastNode>();
-    expr(n.value, e);
-    if (n.value && (n.value->dtype.isVector() || n.dtype.scalar() != n.value->dtype))
-      error(e, "T.Broadcast repeats a scalar of its own type");
-    return;
-  }
-  case Kind::kShuffle: {
-    auto& n = *e.as<ShuffleNode>();
-    int64_t lanes = 0;
-    for (const Expr& v : n.vectors) {
-      expr(v, e);
-      lanes += v ? v->dtype.lanes : 0;
-    }
-    for (const Expr& i : n.indices)
-      if (auto c = asConst(i); !c || *c < 0 || *c >= lanes)
-        error(e, "an index of T.Shuffle is no constant below " + std::to_string(lanes));
-    return;
-  }
-  default:
-    return;
-  }
+void Verifier::let(const LetNode& n, const Expr& e) {
+  expr(n.value, e);
+  size_t scope = mark();
+  define(n.var, "the variable of a let");
+  sameType(n.var, n.value, e);
+  expr(n.body, e);
+  leave(scope);
+}
+
+void Verifier::sameType(const Var& v, const Expr& value, const NodeRef& node) {
+  if (v && value && v->dtype != value->dtype)
+    error(node, "variable '" + v->name + "' is " + v->dtype.str() + ", its value " + value->dtype.str());
+}
+
+void Verifier::select(const SelectNode& n, const Expr& e) {
+  expr(n.condition, e);
+  expr(n.a, e), expr(n.b, e);
+  if (!n.condition || !n.a || !n.b) return;
+  DType c = n.condition->dtype;
+  if (!c.isBool() || (c.lanes != 1 && c.lanes != n.dtype.lanes))
+    error(e, "the condition of T.Select is a bool, not " + c.str());
+  if (n.a->dtype != n.b->dtype || n.a->dtype != n.dtype)
+    error(e, "the sides of T.Select have different types: " + n.a->dtype.str() + " and " + n.b->dtype.str());
 }
 
 void Verifier::expr(const Expr& e, const RefBase& parent) {
   if (full()) return;
   if (!e) return error(parent, "an operand is missing");
-  switch (e->kind) {
-  case Kind::kVar:
-    return variable(*e.as<VarNode>());
-  case Kind::kIntImm:
-  case Kind::kFloatImm:
-    return immediate(e);
-  case Kind::kStringImm:
-    return;
-  case Kind::kUnary: {
-    auto& n = *e.as<UnaryNode>();
-    expr(n.a, e);
-    if (n.a && n.op == UnaryOp::kNot && !n.a->dtype.isBool())
-      error(e, "'not' takes a bool, not " + n.a->dtype.str());
-    if (n.a && n.a->dtype != n.dtype)
-      error(e, "this expression is marked " + n.dtype.str() + ", but computes " + n.a->dtype.str());
-    return;
-  }
-  case Kind::kBinary:
-    return binary(*e.as<BinaryNode>());
-  case Kind::kSelect: {
-    auto& n = *e.as<SelectNode>();
-    expr(n.condition, e);
-    expr(n.a, e), expr(n.b, e);
-    if (!n.condition || !n.a || !n.b) return;
-    DType c = n.condition->dtype;
-    if (!c.isBool() || (c.lanes != 1 && c.lanes != n.dtype.lanes))
-      error(e, "the condition of T.Select is a bool, not " + c.str());
-    if (n.a->dtype != n.b->dtype || n.a->dtype != n.dtype)
-      error(e,
-            "the sides of T.Select have different types: " + n.a->dtype.str() + " and " + n.b->dtype.str());
-    return;
-  }
-  case Kind::kCast: {
-    auto& n = *e.as<CastNode>();
-    expr(n.value, e);
-    if (n.value && n.value->dtype.lanes != n.dtype.lanes) error(e, "a conversion keeps the number of lanes");
-    return;
-  }
-  case Kind::kLoad:
-    return load(*e.as<LoadNode>());
-  case Kind::kRamp:
-  case Kind::kBroadcast:
-  case Kind::kShuffle:
-    return vectorExpr(e);
-  case Kind::kLet: {
-    auto& n = *e.as<LetNode>();
-    expr(n.value, e);
-    size_t scope = mark();
-    define(n.var, "the variable of a let");
-    if (n.var && n.value && n.var->dtype != n.value->dtype)
-      error(e, "variable '" + n.var->name + "' is " + n.var->dtype.str() + ", its value " +
-                   n.value->dtype.str());
-    expr(n.body, e);
-    return leave(scope);
-  }
-  case Kind::kCall:
-    return call(*e.as<CallNode>());
-  case Kind::kReduce:
-    return error(e, "a reduction expression belongs into a tensor expression, not into a tensor program");
-  default:
-    return error(e, "unexpected node");
-  }
+  DType t = e->dtype;
+  if (auto* v = e.as<VarNode>()) return variable(*v);
+  if (auto* n = e.as<BinaryNode>()) return binary(*n);
+  if (auto* n = e.as<LoadNode>()) return load(*n);
+  if (auto* n = e.as<CallNode>()) return call(*n);
+  if (auto* n = e.as<SelectNode>()) return select(*n, e);
+  if (auto* n = e.as<LetNode>()) return let(*n, e);
+  if (auto* n = e.as<IntImmNode>()) {
+    bool wide = t.bits == 64 && t.isUInt();
+    if (!t.isInteger() && !t.isBool())
+      error(e, "an integer constant is marked " + t.str());
+    else if (!wide && (n->value < minValue(t) || n->value > maxValue(t)))
+      error(e, "the constant " + std::to_string(n->value) + " does not fit " + t.str());
+  } else if (e.is<FloatImmNode>()) {
+    if (!t.isFloat()) error(e, "a floating-point constant is marked " + t.str());
+  } else if (auto* n = e.as<UnaryNode>()) {
+    expr(n->a, e);
+    if (!n->a) return;
+    if (n->op == UnaryOp::kNot && !n->a->dtype.isBool())
+      error(e, "'not' takes a bool, not " + n->a->dtype.str());
+    computes(e, n->a->dtype);
+  } else if (auto* n = e.as<CastNode>()) {
+    expr(n->value, e);
+    if (n->value && n->value->dtype.lanes != t.lanes) error(e, "a conversion keeps the number of lanes");
+  } else if (auto* n = e.as<RampNode>()) {
+    expr(n->base, e), expr(n->stride, e);
+    if (n->base && n->stride &&
+        (n->base->dtype != n->stride->dtype || n->base->dtype.isVector() || t.scalar() != n->base->dtype))
+      error(e, "T.Ramp has a scalar base and stride of one type");
+  } else if (auto* n = e.as<BroadcastNode>()) {
+    expr(n->value, e);
+    if (n->value && (n->value->dtype.isVector() || t.scalar() != n->value->dtype))
+      error(e, "T.Broadcast repeats a scalar of its own type");
+  } else if (auto* n = e.as<ShuffleNode>()) {
+    int64_t lanes = 0;
+    for (const Expr& v : n->vectors) {
+      expr(v, e);
+      lanes += v ? v->dtype.lanes : 0;
+    }
+    for (const Expr& i : n->indices)
+      if (auto c = asConst(i); !c || *c < 0 || *c >= lanes)
+        error(e, "an index of T.Shuffle is no constant below " + std::to_string(lanes));
+  } else if (e.is<ReduceNode>())
+    error(e, "a reduction expression belongs into a tensor expression, not into a tensor program");
 }
 
 } // namespace bevel::detail

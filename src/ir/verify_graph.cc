@@ -45,10 +45,7 @@ void Verifier::bindingBlock(const BindingBlockNode& b) {
   inDataflow_ = saved;
   if (!b.dataflow) return;
   for (const NodeRef& x : b.bindings) { // variables of the block end with it
-    auto* v = x.is<VarBindingNode>()  ? x.as<VarBindingNode>()->var.get()
-              : x.is<MatchCastNode>() ? x.as<MatchCastNode>()->var.get()
-                                      : nullptr;
-    if (v && v->dataflow) visible_.erase(v);
+    if (GraphVar v = boundVar(x); v && v->dataflow) visible_.erase(v.get());
   }
 }
 
@@ -81,51 +78,38 @@ void Verifier::binding(const NodeRef& b, bool dataflow) {
 void Verifier::leafValue(const GraphExpr& e, const RefBase& parent) {
   if (full()) return;
   if (!e) return error(parent, "a value is missing");
-  switch (e->kind) {
-  case Kind::kGraphVar:
-    if (!visible(e.get())) {
-      auto& v = *e.as<GraphVarNode>();
-      error(e, "variable '" + v.name + "' is used outside the scope that binds it",
-            v.dataflow ? "list it in R.output to use it after its dataflow block" : "");
-    }
-    return;
-  case Kind::kGlobalVar:
-    if (module_ && !module_->find(e.as<GlobalVarNode>()->name))
-      error(e, "the module has no function '" + e.as<GlobalVarNode>()->name + "'");
-    return;
-  case Kind::kConstant:
-    if (!e.as<ConstantNode>()->value) error(e, "a constant has no value");
-    return;
-  case Kind::kShapeExpr:
-    for (const Expr& d : e.as<ShapeExprNode>()->values) {
+  if (auto* v = e.as<GraphVarNode>()) {
+    if (!visible(v))
+      error(e, "variable '" + v->name + "' is used outside the scope that binds it",
+            v->dataflow ? "list it in R.output to use it after its dataflow block" : "");
+  } else if (auto* g = e.as<GlobalVarNode>())
+    moduleHas(*g, e);
+  else if (auto* c = e.as<ConstantNode>()) {
+    if (!c->value) error(e, "a constant has no value");
+  } else if (auto* shape = e.as<ShapeExprNode>()) {
+    for (const Expr& d : shape->values) {
       expr(d, e);
       if (d && (!d->dtype.isInteger() || d->dtype.isVector()))
         error(e, "a dimension is an integer, not " + d->dtype.str());
     }
-    return;
-  case Kind::kTuple:
-    for (const GraphExpr& item : e.as<TupleNode>()->items) leafValue(item, e);
-    return;
-  case Kind::kTupleGet: {
-    auto& n = *e.as<TupleGetNode>();
-    leafValue(n.tuple, e);
-    const auto* t = n.tuple ? n.tuple->type.as<TupleTypeNode>() : nullptr;
-    if (n.index < 0 || (t && size_t(n.index) >= t->fields_.size()))
-      error(e, "index " + std::to_string(n.index) + " is outside the tuple");
-    return;
-  }
-  case Kind::kPrimValue:
-    return expr(e.as<PrimValueNode>()->value, e);
-  case Kind::kDTypeImm:
-  case Kind::kExternFunc:
-    return;
-  case Kind::kGraphCall:
-  case Kind::kGraphIf:
-    return error(e, "a call or branch is nested in another expression",
-                 "bind it to a variable (BlockBuilder::normalize)");
-  default:
-    return error(e, std::string("a ") + e->kindName() + " is no value here");
-  }
+  } else if (auto* tuple = e.as<TupleNode>()) {
+    for (const GraphExpr& item : tuple->items) leafValue(item, e);
+  } else if (auto* n = e.as<TupleGetNode>()) {
+    leafValue(n->tuple, e);
+    const auto* t = n->tuple ? n->tuple->type.as<TupleTypeNode>() : nullptr;
+    if (n->index < 0 || (t && size_t(n->index) >= t->fields_.size()))
+      error(e, "index " + std::to_string(n->index) + " is outside the tuple");
+  } else if (auto* prim = e.as<PrimValueNode>())
+    expr(prim->value, e);
+  else if (e.is<GraphCallNode>() || e.is<GraphIfNode>())
+    error(e, "a call or branch is nested in another expression",
+          "bind it to a variable (BlockBuilder::normalize)");
+  else if (!e.is<DTypeImmNode>() && !e.is<ExternFuncNode>())
+    error(e, std::string("a ") + e->kindName() + " is no value here");
+}
+
+void Verifier::moduleHas(const GlobalVarNode& g, const NodeRef& node) {
+  if (module_ && !module_->find(g.name)) error(node, "the module has no function '" + g.name + "'");
 }
 
 void Verifier::value(const GraphExpr& e, const RefBase& parent) {

@@ -31,8 +31,10 @@ private:
 
   // verify_expr.cc
   void expr(const Expr& e, const RefBase& parent);
-  void immediate(const Expr& e);
-  void vectorExpr(const Expr& e);
+  void computes(const Expr& e, DType computed);
+  void let(const LetNode& n, const Expr& e);
+  void sameType(const Var& v, const Expr& value, const NodeRef& node);
+  void select(const SelectNode& n, const Expr& e);
   void binary(const BinaryNode& n);
   void call(const CallNode& n);
   void load(const LoadNode& n);
@@ -52,6 +54,7 @@ private:
   void block(const BlockNode& b);
   void store(const StoreNode& n);
   void defineBuffer(const Buffer& b, const RefBase& node);
+  void bindLayout(const Buffer& b, const RefBase& node);
 
   // verify_graph.cc
   void graphFunction(const FunctionNode& f);
@@ -62,6 +65,7 @@ private:
   void leafValue(const GraphExpr& e, const RefBase& parent);
   void graphCall(const GraphCallNode& n);
   void callTir(const GraphCallNode& n);
+  void moduleHas(const GlobalVarNode& g, const NodeRef& node);
   void packedName(const GraphExpr& callee, const NodeRef& node);
   void graphIf(const GraphIfNode& n);
   void typed(const GraphVarNode& v);

@@ -13,6 +13,14 @@ void Verifier::defineBuffer(const Buffer& b, const RefBase& node) {
     error(node, "buffer '" + b->name + "': " + ok.error().message, ok.error().hint);
 }
 
+/// A layout that binds the variables of its shape, strides and offset.
+void Verifier::bindLayout(const Buffer& b, const RefBase& node) {
+  for (const auto* list : {&b->shape, &b->strides})
+    for (const Expr& e : *list) bindFree(e);
+  bindFree(b->elemOffset);
+  bufferLayout(b, node);
+}
+
 void Verifier::primFunc(const PrimFuncNode& f) {
   NodeRef node(&f);
   if (f.params.size() != f.buffers.size())
@@ -26,10 +34,7 @@ void Verifier::primFunc(const PrimFuncNode& f) {
   }
   for (const Buffer& b : f.buffers) {
     if (!b) continue;
-    for (const auto* list : {&b->shape, &b->strides})
-      for (const Expr& e : *list) bindFree(e);
-    bindFree(b->elemOffset);
-    bufferLayout(b, node);
+    bindLayout(b, node);
   }
   if (!f.body) return error(node, "the body is missing");
   stmt(f.body, node);
@@ -120,10 +125,7 @@ void Verifier::block(const BlockNode& b) {
     }
     region(*m->source);
     defineBuffer(m->buffer, node);
-    for (const auto* list : {&m->buffer->shape, &m->buffer->strides})
-      for (const Expr& e : *list) bindFree(e);
-    bindFree(m->buffer->elemOffset);
-    bufferLayout(m->buffer, node);
+    bindLayout(m->buffer, node);
   }
   for (const auto* list : {&b.reads, &b.writes})
     for (const BufferRegion& r : *list) r ? region(*r) : error(node, "a region is missing");
@@ -145,72 +147,47 @@ void Verifier::stmt(const Stmt& s, const RefBase& parent) {
 
 void Verifier::statement(const Stmt& s) {
   size_t scope = mark();
-  switch (s->kind) {
-  case Kind::kStore:
-    return store(*s.as<StoreNode>());
-  case Kind::kSeq:
-    if (s.as<SeqNode>()->stmts.size() < 2) error(s, "a sequence has at least two statements");
-    for (const Stmt& x : s.as<SeqNode>()->stmts) {
+  if (auto* n = s.as<StoreNode>()) return store(*n);
+  if (auto* n = s.as<ForNode>()) return forLoop(*n);
+  if (auto* n = s.as<BlockRealizeNode>()) return realize(*n);
+  if (auto* n = s.as<EvaluateNode>()) return expr(n->value, s);
+  if (auto* n = s.as<SeqNode>()) {
+    if (n->stmts.size() < 2) error(s, "a sequence has at least two statements");
+    for (const Stmt& x : n->stmts) {
       if (x.is<SeqNode>()) error(s, "sequences do not nest", "build them with seq()");
       stmt(x, s);
     }
-    return;
-  case Kind::kIf: {
-    auto& n = *s.as<IfNode>();
-    condition(n.condition, s, "the condition of an 'if'");
-    stmt(n.thenBody, s);
-    if (n.elseBody) stmt(n.elseBody, s);
-    return;
-  }
-  case Kind::kFor:
-    return forLoop(*s.as<ForNode>());
-  case Kind::kWhile:
-    condition(s.as<WhileNode>()->condition, s, "the condition of a 'while'");
-    stmt(s.as<WhileNode>()->body, s);
-    return;
-  case Kind::kLetStmt: {
-    auto& n = *s.as<LetStmtNode>();
-    expr(n.value, s);
-    define(n.var, n.var ? ("variable '" + n.var->name + "'").c_str() : "a variable");
-    if (n.var && n.value && n.var->dtype != n.value->dtype)
-      error(s, "variable '" + n.var->name + "' is " + n.var->dtype.str() + ", its value " +
-                   n.value->dtype.str());
-    stmt(n.body, s);
-    return leave(scope);
-  }
-  case Kind::kEvaluate:
-    return expr(s.as<EvaluateNode>()->value, s);
-  case Kind::kAlloc: {
-    auto& n = *s.as<AllocNode>();
-    if (n.buffer) bufferLayout(n.buffer, s);
-    defineBuffer(n.buffer, s);
-    stmt(n.body, s);
-    return leave(scope);
-  }
-  case Kind::kDeclBuffer: {
-    auto& n = *s.as<DeclBufferNode>();
-    bufferUse(n.buffer, s);
-    if (n.buffer) bufferLayout(n.buffer, s);
-    return stmt(n.body, s);
-  }
-  case Kind::kAttrStmt: {
-    auto& n = *s.as<AttrStmtNode>();
-    if (auto* iter = n.node.as<IterVarNode>(); iter && iter->var && !visible(iter->var.get()))
+  } else if (auto* n = s.as<IfNode>()) {
+    condition(n->condition, s, "the condition of an 'if'");
+    stmt(n->thenBody, s);
+    if (n->elseBody) stmt(n->elseBody, s);
+  } else if (auto* n = s.as<WhileNode>()) {
+    condition(n->condition, s, "the condition of a 'while'");
+    stmt(n->body, s);
+  } else if (auto* n = s.as<LetStmtNode>()) {
+    expr(n->value, s);
+    define(n->var, n->var ? ("variable '" + n->var->name + "'").c_str() : "a variable");
+    sameType(n->var, n->value, s);
+    stmt(n->body, s);
+  } else if (auto* n = s.as<AllocNode>()) {
+    if (n->buffer) bufferLayout(n->buffer, s);
+    defineBuffer(n->buffer, s);
+    stmt(n->body, s);
+  } else if (auto* n = s.as<DeclBufferNode>()) {
+    bufferUse(n->buffer, s);
+    if (n->buffer) bufferLayout(n->buffer, s);
+    stmt(n->body, s);
+  } else if (auto* n = s.as<AttrStmtNode>()) {
+    if (auto* iter = n->node.as<IterVarNode>(); iter && iter->var && !visible(iter->var.get()))
       define(iter->var, "the axis of an attribute");
-    if (n.node.is<ExprNode>()) expr(cast<ExprNode>(n.node), s);
-    if (n.value.is<ExprNode>()) expr(cast<ExprNode>(n.value), s);
-    stmt(n.body, s);
-    return leave(scope);
-  }
-  case Kind::kAssert:
-    return condition(s.as<AssertNode>()->condition, s, "the condition of an assertion");
-  case Kind::kBlockRealize:
-    return realize(*s.as<BlockRealizeNode>());
-  case Kind::kBlock:
-    return error(s, "block '" + s.as<BlockNode>()->name + "' has no values for its axes");
-  default:
-    return error(s, "unexpected statement");
-  }
+    if (n->node.is<ExprNode>()) expr(cast<ExprNode>(n->node), s);
+    if (n->value.is<ExprNode>()) expr(cast<ExprNode>(n->value), s);
+    stmt(n->body, s);
+  } else if (auto* n = s.as<AssertNode>())
+    condition(n->condition, s, "the condition of an assertion");
+  else if (auto* n = s.as<BlockNode>())
+    error(s, "block '" + n->name + "' has no values for its axes");
+  leave(scope);
 }
 
 } // namespace bevel::detail

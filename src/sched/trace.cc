@@ -13,7 +13,7 @@
 namespace bevel {
 
 NodeRef Trace::node() const {
-  return make<const TraceNode>(steps);
+  return make<const StepListNode>(steps);
 }
 
 std::string Trace::str() const {
