@@ -183,6 +183,9 @@ template <class T> constexpr FieldType fieldType() {
 template <class T> const T& fieldAs(const Node& n, const Field& f) {
   return *reinterpret_cast<const T*>(reinterpret_cast<const char*>(&n) + f.offset);
 }
+template <class T> T& fieldAs(Node& n, const Field& f) {
+  return const_cast<T&>(fieldAs<T>(std::as_const(n), f));
+}
 /// The same as whatever it is, given to a function of any type.
 template <size_t I = 0, class F> auto withField(const Node& n, const Field& f, F&& use) {
   if constexpr (I + 1 < std::tuple_size_v<detail::FieldTypes>)

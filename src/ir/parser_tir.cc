@@ -1,6 +1,7 @@
 // Statements and functions of tensor programs.
 #include "ir/access_hook.h"
 #include "ir/parser_impl.h"
+#include "ir/structural.h"
 
 namespace bevel::detail {
 
@@ -65,13 +66,9 @@ Stmt Parser::foldFrame(Frame& frame) {
   auto body = [&] { return seq(std::vector<Stmt>(rest.rbegin(), rest.rend())); };
   for (size_t i = frame.stmts.size(); i-- > 0;) {
     const Stmt& s = frame.stmts[i];
-    const Field& last = kindInfo(*s).fields.back();
-    bool holdsRest = last.name == std::string_view("body") && !fieldAs<NodeRef>(*s, last);
-    if (holdsRest) {
-      Node* copy = kindInfo(*s).clone(*s);
-      const_cast<NodeRef&>(fieldAs<NodeRef>(*copy, last)) = body();
-      rest.assign(1, Stmt(static_cast<StmtNode*>(copy)));
-    } else
+    if (const Stmt* held = bodyOf(s); held && !*held)
+      rest.assign(1, withBody(s, body()));
+    else
       rest.push_back(s);
   }
   return body();

@@ -52,7 +52,7 @@ public:
   /// The handles that it defines, in order.
   Array<Var> outputs() const;
   template <class T> const T& at(const Field& f) const { return fieldAs<T>(*this, f); }
-  template <class T> T& at(const Field& f) { return const_cast<T&>(fieldAs<T>(*this, f)); }
+  template <class T> T& at(const Field& f) { return fieldAs<T>(*this, f); }
   NODE(Step)
   static std::span<const Field> fields() { return {}; } // each kind has its own
 };

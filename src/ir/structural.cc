@@ -152,7 +152,7 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
       NodeRef mapped = f(child);
       if (mapped == child) continue;
       checkDefinition(child, mapped, field.role, *node);
-      const_cast<NodeRef&>(fieldAs<NodeRef>(writable(), field)) = std::move(mapped);
+      fieldAs<NodeRef>(writable(), field) = std::move(mapped);
     } else if (field.type == FieldType::kList) {
       const std::vector<NodeRef>& items = listField(*node, field);
       std::vector<NodeRef> out;
@@ -169,7 +169,7 @@ NodeRef mapChildren(const NodeRef& node, FunctionRef<NodeRef(const NodeRef&)> f)
         }
         if (mapped || !child || !isStmtOrBinding(child)) out.push_back(std::move(mapped));
       }
-      if (changed) const_cast<std::vector<NodeRef>&>(listField(writable(), field)) = std::move(out);
+      if (changed) fieldAs<Array<NodeRef>>(writable(), field).raw() = std::move(out);
     }
   }
   if (!copy) return node;
@@ -337,12 +337,12 @@ const Field* bodyField(const Node& s) {
 
 const Stmt* bodyOf(const NodeRef& s) {
   const Field* body = s ? bodyField(*s) : nullptr;
-  return body ? static_cast<const Stmt*>(static_cast<const RefBase*>(&nodeField(*s, *body))) : nullptr;
+  return body ? &fieldAs<Stmt>(*s, *body) : nullptr;
 }
 
 Stmt withBody(const Stmt& s, Stmt body) {
   Ref<Node> copy(kindInfo(*s).clone(*s));
-  nodeField(*copy, *bodyField(*s)) = NodeRef(std::move(body));
+  fieldAs<Stmt>(*copy, *bodyField(*s)) = std::move(body);
   return cast<StmtNode>(NodeRef(copy));
 }
 
