@@ -282,7 +282,7 @@ std::vector<Pass> knownPasses(PipelineContext& c) {
 std::string passesMarkdown() {
   PipelineContext context{BuildOptions()};
   std::string out =
-      "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/lower.cc` by `./dev golden "
+      "# Passes\n\nGenerated from `src/driver/pipeline.cc` and `src/loop/passes/passes.def` by `./dev golden "
       "--update`. `bevel opt FILE --passes a,b` runs any of them by name; a compile runs those of the first "
       "two "
       "groups that its options want, in this order, and `--dump-dir` writes the module after each.\n";
