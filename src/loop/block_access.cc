@@ -7,7 +7,6 @@
 #include "loop/regions.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace bevel {
 
@@ -54,6 +53,10 @@ const BufferRegionNode* findRegion(const Array<BufferRegion>& list, const Buffer
   return nullptr;
 }
 
+bool isIn(const Array<BufferRegion>& list, const BufferRegion& region) {
+  return std::ranges::any_of(list, [&](const BufferRegion& r) { return same(r, region); });
+}
+
 std::string textOf(const BufferRegion& region) {
   std::string out = print(region);
   return out.substr(0, out.find('\n'));
@@ -75,7 +78,7 @@ Status checkCovered(const Block& block, const Array<BufferRegion>& declared,
       return fail(Error(ErrorCode::kInvalid,
                         name + what + "s buffer \"" + u->buffer->name + "\" without declaring it")
                       .at(block));
-    if (std::ranges::any_of(declared.raw(), [&](const NodeRef& d) { return same(d, u); })) continue;
+    if (isIn(declared, u)) continue;
     for (const auto& [a, condition] : accesses) {
       auto covers = [&](const NodeRef& d) { return regionCovers(cast<BufferRegionNode>(d), a, analyzer); };
       auto runs = analyzer.assume(condition);
@@ -112,7 +115,9 @@ Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions o
   return out;
 }
 
-Regions blockAccess(const Block& block, AccessOptions options) {
+/// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or
+/// its parents allocate inside are left out, and so are reads of what a block with `init` updates.
+static Regions blockAccess(const Block& block, AccessOptions options = {}) {
   Analyzer analyzer;
   bindAxes(*block, analyzer);
   Regions found = accessedRegions(block, analyzer, options);
@@ -145,9 +150,7 @@ Status checkBlockAccess(const Block& block, bool* inWrites) {
   Regions found = blockAccess(block);
   std::vector<Access> reads, writes;
   auto allAre = [](const Array<BufferRegion>& unions, const Array<BufferRegion>& declared) {
-    return std::ranges::all_of(unions.raw(), [&](const NodeRef& u) {
-      return std::ranges::any_of(declared.raw(), [&](const NodeRef& d) { return same(d, u); });
-    });
+    return std::ranges::all_of(unions, [&](const BufferRegion& u) { return isIn(declared, u); });
   };
   if (allAre(found.reads, block->reads) && allAre(found.writes, block->writes)) return {}; // as detected
   std::vector<BufferAccess> accesses = collectAccesses(block);

@@ -89,20 +89,18 @@ private:
   // Operations that a scan's update computes from its states run inside its loop; states stand for the scan's
   // results.
   void claimUpdates(const Operation& scan) {
-    for (size_t i = 0; i < scan->states.size(); ++i)
+    std::unordered_set<const Object*> fromStates;
+    for (size_t i = 0; i < scan->states.size(); ++i) {
       stateOf_.emplace(scan->states[i].buffer()->data, scan->outputs[i]);
-    std::unordered_set<const Object*> states;
-    for (const Tensor& s : scan->states) states.insert(s.op.get());
-    std::unordered_map<const Object*, bool> dependsOn;
-    auto depends = [&](auto&& self, const Operation& op) -> bool {
-      if (states.count(op.get())) return true;
-      if (auto it = dependsOn.find(op.get()); it != dependsOn.end()) return it->second;
-      bool any = false;
-      for (const Tensor& t : op->inputs) any |= self(self, t.op);
-      return dependsOn[op.get()] = any;
-    };
-    for (const Operation& op : order_)
-      if (depends(depends, op)) inScan_.insert(op.get()), scanBody_[scan.get()].push_back(op);
+      fromStates.insert(scan->states[i].op.get());
+    }
+    auto isFromStates = [&](const Tensor& t) { return fromStates.contains(t.op.get()); };
+    for (const Operation& op : order_) { // producers come first
+      if (!std::ranges::any_of(op->inputs, isFromStates)) continue;
+      fromStates.insert(op.get());
+      inScan_.insert(op.get());
+      scanBody_[scan.get()].push_back(op);
+    }
     for (size_t i = 0; i < scan->update.size(); ++i) {
       const Tensor& u = scan->update[i];
       if (inScan_.insert(u.op.get()).second) scanBody_[scan.get()].push_back(u.op); // does not read a state

@@ -114,21 +114,18 @@ private:
     ConstBound first = analyzer_.bound(min), count = analyzer_.bound(extent);
     if (count.max <= 0) return;
     if (!isOfSizes(extent) && count.min <= 0) return; // the iterations depend on the loops around
-    if (!isOfSizes(extent) || !(isOfSizes(min) || isLinear(min))) {
-      bindBetween(loop.var, first.min, first.max, count.max);
-      return visit(loop.body);
-    }
-    if (!isOfSizes(min)) { // its own part is independent of the loops where it starts
+    bool independent = isOfSizes(extent) && (isOfSizes(min) || isLinear(min));
+    if (independent && !isOfSizes(min)) { // its own part is independent of the loops where it starts
       values_[loop.var] = min + loop.var;
       min = constant(min->dtype, 0);
       first = {0, 0};
     }
-    loops_.push_back(loop.var);
-    ranges_.push_back({min, extent});
+    size_t depth = loops_.size();
+    if (independent) loops_.push_back(loop.var), ranges_.push_back({min, extent});
     bindBetween(loop.var, first.min, first.max, count.max);
     visit(loop.body);
-    loops_.pop_back();
-    ranges_.pop_back();
+    loops_.resize(depth);
+    ranges_.resize(depth);
   }
   void bindBetween(const Var& v, int64_t first, int64_t last, int64_t count) {
     bool bounded = last != kPosInf && count != kPosInf && !__builtin_add_overflow(last, count - 1, &last);
@@ -226,8 +223,7 @@ private:
   std::optional<Ends> endsOf(const Expr& index) {
     if (index->dtype.isVector() || !index->dtype.isInteger()) return std::nullopt;
     Expr e = resolve(index);
-    auto ends = reachedEnds(e);
-    if (ends) return ends;
+    if (auto ends = reachedEnds(e)) return ends;
     ConstBound around = analyzer_.bound(analyzer_.simplify(e));
     if (!around.bounded()) return std::nullopt;
     return Ends{intImm(around.min), intImm(around.max), false};
@@ -236,21 +232,19 @@ private:
   std::optional<Ends> reachedEnds(const Expr& e) {
     if (auto linear = linearEnds(e)) return linear;
     // What only grows with its operand reaches its ends with it.
-    if (const auto* c = e.as<CastNode>()) {
-      bool widens = e->dtype.isInt() && c->value->dtype.isInt() && c->value->dtype.bits <= e->dtype.bits;
-      auto ends = widens ? reachedEnds(c->value) : std::nullopt;
-      return ends ? std::optional(Ends{castTo(e->dtype, ends->least), castTo(e->dtype, ends->greatest)})
-                  : ends;
-    }
+    const auto* c = e.as<CastNode>();
     const auto* b = e.as<BinaryNode>();
-    auto constantOf = b ? asConst(b->b) : std::nullopt;
-    if (!constantOf || !e->dtype.isInt() || e->dtype.bits < 32) return std::nullopt;
-    bool grows = b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMin ||
-                 b->op == BinaryOp::kMax || (b->op == BinaryOp::kFloorDiv && *constantOf > 0);
-    auto ends = grows ? reachedEnds(b->a) : std::nullopt;
+    bool widens = c && c->value->dtype.isInt() && c->value->dtype.bits <= e->dtype.bits;
+    auto by = b && e->dtype.bits >= 32 ? asConst(b->b) : std::nullopt;
+    bool grows = by && (b->op == BinaryOp::kAdd || b->op == BinaryOp::kSub || b->op == BinaryOp::kMin ||
+                        b->op == BinaryOp::kMax || (b->op == BinaryOp::kFloorDiv && *by > 0));
+    if (!e->dtype.isInt() || !(widens || grows)) return std::nullopt;
+    auto ends = reachedEnds(widens ? c->value : b->a);
     if (!ends) return std::nullopt;
-    return Ends{analyzer_.simplify(binary(b->op, ends->least, b->b)),
-                analyzer_.simplify(binary(b->op, ends->greatest, b->b))};
+    auto of = [&](const Expr& end) {
+      return c ? castTo(e->dtype, end) : analyzer_.simplify(binary(b->op, end, b->b));
+    };
+    return Ends{of(ends->least), of(ends->greatest)};
   }
 
   std::optional<Ends> linearEnds(const Expr& e) {

@@ -12,18 +12,9 @@ Array<Var> kernelDims(const PrimFunc& f) {
   for (const Buffer& b : f->buffers)
     if (b) seen.insert(b->data);
   Array<Var> dims;
-  auto addFree = [&](const Expr& e) {
-    walk(e, [&](const NodeRef& n) {
-      if (n.is<VarNode>() && seen.insert(cast<VarNode>(n)).second) dims.push_back(cast<VarNode>(n));
-      return true;
-    });
-  };
-  for (const Buffer& b : f->buffers) {
-    if (!b) continue;
-    for (const Expr& e : b->shape) addFree(e);
-    for (const Expr& e : b->strides) addFree(e);
-    if (b->elemOffset) addFree(b->elemOffset);
-  }
+  for (const Buffer& b : f->buffers)
+    for (const NodeRef& v : freeVars(b))
+      if (seen.insert(cast<VarNode>(v)).second) dims.push_back(cast<VarNode>(v));
   for (size_t i = 0; i < f->params.size(); ++i)
     if (!f->buffers[i] && !f->params[i]->dtype.isHandle()) dims.push_back(f->params[i]);
   return dims;

@@ -108,9 +108,6 @@ struct Regions {
 /// Over the variables free in `root`. The analyzer may hold bounds of outer variables.
 Regions accessedRegions(const NodeRef& root, Analyzer& analyzer, AccessOptions options = {});
 
-/// Reads and writes of a block over its axes, by the convention of the notation: buffers that the block or
-/// its parents allocate inside are left out, and so are reads of what a block with `init` updates.
-Regions blockAccess(const Block& block, AccessOptions options = {});
 /// The block with reads and writes filled from its body.
 Block withDetectedAccess(const Block& block);
 /// All blocks of the function filled, innermost first.

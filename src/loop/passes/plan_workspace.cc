@@ -17,7 +17,6 @@
 #include "loop/passes/passes.h"
 
 #include <algorithm>
-#include <map>
 
 namespace bevel {
 namespace {

@@ -8,7 +8,6 @@
 // one.
 #include "loop/passes/context.h"
 #include "loop/passes/passes.h"
-#include "loop/passes/vector_util.h"
 
 namespace bevel {
 namespace {

@@ -3,8 +3,6 @@
 
 #include "loop/passes/vector_util.h"
 
-#include <algorithm>
-
 namespace bevel {
 
 Vectorizer::Vectorizer(const For& loop, int lanes, Analyzer& analyzer, std::string_view kind)
