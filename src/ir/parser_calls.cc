@@ -64,6 +64,9 @@ bool Parser::bindArguments(Args& args, std::string_view arguments) {
   auto bindOne = [&](std::string_view word) {
     bool optional = word.ends_with('?');
     if (optional) word.remove_suffix(1);
+    size_t colon = std::min(word.find(':'), word.size());
+    std::string_view type = word.substr(std::min(colon + 1, word.size()));
+    word = word.substr(0, colon);
     Args::Bound b{word.substr(0, word.find('|')), nullptr, args.at};
     if (!keywordsOnly && args.rest < args.pos.size()) {
       b.value = &args.pos[args.rest], b.where = args.posAt[args.rest];
@@ -80,6 +83,7 @@ bool Parser::bindArguments(Args& args, std::string_view arguments) {
       }
     if (ok && !b.value && !optional)
       ok = failed(args.at, args.name + " needs the argument '" + std::string(b.name) + "'");
+    ok = ok && (!b.value || hasType(*b.value, type, b.where));
     args.bound.push_back(b);
   };
   forEachWord(arguments, [&](std::string_view word) {

@@ -196,10 +196,10 @@ Value Parser::tIterVar(Args& args) {
 
 /// x.astype("float32")
 Value Parser::exprAstype(Args& args) {
-  auto dtype = dtypeArg(args, "dtype", DType::Void());
-  Expr x = dtype ? toExpr(args.self, args.at) : Expr();
+  DType dtype = dtypeArg(args, "dtype");
+  Expr x = toExpr(args.self, args.at);
   if (!x) return Value();
-  return Value::of(make<const CastNode>(dtype->withLanes(x->dtype.lanes), x), args.self.depth + 1);
+  return Value::of(make<const CastNode>(dtype.withLanes(x->dtype.lanes), x), args.self.depth + 1);
 }
 
 Value Parser::bufferScope(Args& args) {
@@ -215,8 +215,7 @@ Value Parser::bufferAccessPtr(Args& args) {
     for (char c : mode.text) mask |= c == 'r' ? 1 : c == 'w' ? 2 : 4;
   if (mask < 1 || mask > 3) return failed(args.at, "access_ptr needs \"r\", \"w\" or \"rw\"");
   auto lanes = intArg(args, "content_lanes", 1);
-  if (!lanes) return Value();
-  if (*lanes < 1 || *lanes > 1024) return failed(args.at, "content_lanes is out of range");
+  if (lanes < 1 || lanes > 1024) return failed(args.at, "content_lanes is out of range");
   DType index = b->shape.empty() ? kInt32 : b->shape[0]->dtype;
   Expr offset = args.find("offset") ? exprArg(args, "offset", index) : intImm(0, index);
   Expr extent;
@@ -233,7 +232,7 @@ Value Parser::bufferAccessPtr(Args& args) {
     return failed(args.at, "offset and extent are integers");
   if (!args.find("extent")) extent = extent - offset;
   Expr begin = b->elemOffset ? b->elemOffset + offset : offset;
-  Expr type = callAs(b->dtype.withLanes(int(*lanes)), Intrin::kTypeAnnotation, {});
+  Expr type = callAs(b->dtype.withLanes(int(lanes)), Intrin::kTypeAnnotation, {});
   return Value::of(
       callAs(DType::Handle(), Intrin::kAccessPtr, {type, b->data, begin, extent, intImm(mask, kInt32)}), 64);
 }
@@ -250,7 +249,6 @@ Value Parser::bufferVector(Args& args) {
   Expr predicate, value;
   if (stored && !(value = coerce(*stored, load.dtype, args.where("value"), "the stored value")))
     return Value();
-  if (!dtypeArg(args, "dtype", b->dtype)) return Value();
   if (const Value* p = args.given("predicate")) {
     DType lanes = DType::Bool(load.dtype.lanes / b->dtype.lanes);
     predicate = coerce(*p, lanes, args.where("predicate"), "the predicate");

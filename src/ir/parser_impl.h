@@ -157,11 +157,11 @@ private:
   Dict attrDict(const Value& v, const Token& where);
   static Dict merged(const Dict& a, const Dict& b);
   bool dictArg(const Args& args, std::string_view key, Dict& out);
-  std::optional<int64_t> intArg(const Args& args, std::string_view key, int64_t otherwise);
-  std::optional<std::string> stringArg(const Args& args, std::string_view key, std::string otherwise);
-  /// A storage scope; `otherwise` is not looked at.
-  std::optional<std::string> scopeArg(const Args& args, std::string_view key, std::string otherwise);
-  std::optional<DType> dtypeArg(const Args& args, std::string_view key, DType otherwise);
+  bool hasType(const Value& v, std::string_view type, const Token& where);
+  // Arguments whose types the form's row names.
+  int64_t intArg(const Args& args, std::string_view key, int64_t otherwise);
+  std::string stringArg(const Args& args, std::string_view key, std::string otherwise = "");
+  DType dtypeArg(const Args& args, std::string_view key, DType otherwise = DType::Void());
   std::optional<DType> dtypeOf(const Value& v, const Token& where);
   bool exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted = DType::Void());
   BufferRegion toRegion(const Value& v, const Token& where);

@@ -25,10 +25,9 @@ Dict asDeclared(const OpSignature& signature, const Dict& given) {
 } // namespace
 
 Value Parser::floatCall(Args& args) {
-  auto text = stringArg(args, "x", "");
-  if (!text) return Value();
-  if (*text == "nan") return Value::floating(std::numeric_limits<double>::quiet_NaN());
-  if (*text == "inf" || *text == "-inf") return Value::floating(*text == "inf" ? HUGE_VAL : -HUGE_VAL);
+  auto text = stringArg(args, "x");
+  if (text == "nan") return Value::floating(std::numeric_limits<double>::quiet_NaN());
+  if (text == "inf" || text == "-inf") return Value::floating(text == "inf" ? HUGE_VAL : -HUGE_VAL);
   return failed(args.at, "expected float(\"nan\"), float(\"inf\") or float(\"-inf\")");
 }
 
@@ -185,18 +184,17 @@ bool Parser::constItems(const Value& v, std::vector<int64_t>& shape, std::vector
 
 Value Parser::rConst(Args& args) {
   Value value = *args.find("value");
-  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  auto dtype = dtypeArg(args, "dtype");
   const Value* shapeArg = args.find("shape");
-  if (!dtype) return Value();
   if (auto* c = value.as<ConstantNode>()) {
-    if (!dtype->isVoid() && c->value->dtype != *dtype)
-      return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype->str());
+    if (!dtype.isVoid() && c->value->dtype != dtype)
+      return failed(args.at, "the constant holds " + c->value->dtype.str() + ", not " + dtype.str());
     return value;
   }
   std::vector<int64_t> shape;
   std::vector<const Value*> items;
   if (!constItems(value, shape, items, 0, args.at)) return Value();
-  if (dtype->isVoid()) {
+  if (dtype.isVoid()) {
     dtype = kInt32;
     for (const Value* v : items) {
       if (v->tag == Value::kFloat) dtype = kFloat32;
@@ -215,9 +213,9 @@ Value Parser::rConst(Args& args) {
   auto count = elementCount(shape);
   if (!count || size_t(*count) != items.size())
     return failed(args.at, "the shape of this constant does not fit its values");
-  if (dtype->lanes != 1 || dtype->isHandle() || dtype->isVoid() || dtype->code == TypeCode::kComplex)
-    return failed(args.at, "a constant cannot hold " + dtype->str());
-  if (dtype->isString()) {
+  if (dtype.lanes != 1 || dtype.isHandle() || dtype.isVoid() || dtype.code == TypeCode::kComplex)
+    return failed(args.at, "a constant cannot hold " + dtype.str());
+  if (dtype.isString()) {
     std::vector<std::string> strings;
     for (const Value* v : items) {
       if (v->tag != Value::kString) return failed(args.at, "expected strings");
@@ -225,15 +223,15 @@ Value Parser::rConst(Args& args) {
     }
     return Value::of(make<const ConstantNode>(TensorObject::ofStrings(shape, strings)));
   }
-  auto t = TensorObject::zeros(*dtype, shape);
+  auto t = TensorObject::zeros(dtype, shape);
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i]->isNumber()) return failed(args.at, "expected numbers, found " + describe(*items[i]));
-    if (dtype->isFloat()) { // rounds, overflow as the format defines
+    if (dtype.isFloat()) { // rounds, overflow as the format defines
       t->setDouble(int64_t(i), items[i]->toDouble());
       continue;
     }
-    Expr e = items[i]->tag == Value::kBool && !dtype->isBool() ? Expr(constant(*dtype, items[i]->number))
-                                                               : literal(*items[i], *dtype, args.at);
+    Expr e = items[i]->tag == Value::kBool && !dtype.isBool() ? Expr(constant(dtype, items[i]->number))
+                                                              : literal(*items[i], dtype, args.at);
     if (!e) return Value();
     t->setInt(int64_t(i), asConst(e).value_or(0));
   }
@@ -255,21 +253,17 @@ Value Parser::rPrimValue(Args& args) {
 }
 
 Value Parser::rStr(Args& args) {
-  auto text = stringArg(args, "value", "");
-  if (!text) return Value();
-  return Value::of(make<const PrimValueNode>(Expr(make<const StringImmNode>(*text))));
+  return Value::of(make<const PrimValueNode>(Expr(make<const StringImmNode>(stringArg(args, "value")))));
 }
 
 Value Parser::rDType(Args& args) {
-  auto dtype = dtypeArg(args, "value", DType::Void());
-  return dtype ? Value::of(make<const DTypeImmNode>(*dtype)) : Value();
+  return Value::of(make<const DTypeImmNode>(dtypeArg(args, "value")));
 }
 
 /// R.op(name), R.ExternFunc(name)
 Value Parser::namedFunction(Args& args) {
-  auto name = stringArg(args, "name", "");
-  if (!name) return Value();
-  return Value::of(args.code ? GraphExpr(make<const ExternFuncNode>(*name)) : make<const OpRefNode>(*name));
+  auto name = stringArg(args, "name");
+  return Value::of(args.code ? GraphExpr(make<const ExternFuncNode>(name)) : make<const OpRefNode>(name));
 }
 
 Value Parser::rTupleExpr(Args& args) {
@@ -279,10 +273,10 @@ Value Parser::rTupleExpr(Args& args) {
 
 Value Parser::rTupleGet(Args& args) {
   GraphExpr tuple = graphArg(*args.find("tuple"), args.at);
-  auto index = tuple ? intArg(args, "index", 0) : std::nullopt;
-  if (!index) return Value();
-  if (*index < 0) return failed(args.at, "a tuple's index is not negative");
-  return Value::of(make<const TupleGetNode>(tuple, *index));
+  int64_t index = intArg(args, "index", 0);
+  if (!tuple) return Value();
+  if (index < 0) return failed(args.at, "a tuple's index is not negative");
+  return Value::of(make<const TupleGetNode>(tuple, index));
 }
 
 // ---- calls
@@ -318,8 +312,8 @@ Value Parser::callTirLike(Args& args) {
   if (isShape) { // (n, m), dtype="float32"
     Array<Expr> dims;
     auto dtype = dtypeArg(args, "dtype", kFloat32);
-    if (!dtype || !dimensions(*third, dims, args.where("out_sinfo"))) return Value();
-    types.push_back(make<const TensorTypeNode>(*dtype, dims));
+    if (!dimensions(*third, dims, args.where("out_sinfo"))) return Value();
+    types.push_back(make<const TensorTypeNode>(dtype, dims));
   } else if (!outTypes(args, types))
     return Value();
   if (types.empty())
@@ -339,9 +333,7 @@ Value Parser::callTirLike(Args& args) {
 }
 
 Value Parser::rCallPacked(Args& args) {
-  auto name = stringArg(args, "func", "");
-  if (!name) return Value();
-  return callValue(make<const ExternFuncNode>(*name), args);
+  return callValue(make<const ExternFuncNode>(stringArg(args, "func")), args);
 }
 
 /// A call whose arguments are all values, with result types and attributes.
@@ -356,9 +348,7 @@ Value Parser::callValue(GraphExpr callee, Args& args) {
 
 /// R.call_op("any name", …): operators whose name is no Python name.
 Value Parser::rCallOp(Args& args) {
-  auto name = stringArg(args, "name", "");
-  if (!name) return Value();
-  return relaxOp(*name, args);
+  return relaxOp(stringArg(args, "name"), args);
 }
 
 Value Parser::rMatchCast(Args& args) {

@@ -271,14 +271,12 @@ Value Parser::loops(Args& args) {
   out.node = annotations;
   if (ForKind(args.code) == ForKind::kThreadBinding) {
     bool last = n >= 2 && args.pos.back().tag == Value::kString;
-    auto tag = last ? std::optional(args.pos.back().text) : stringArg(args, "thread", "");
-    if (!tag) return Value();
-    if (tag->empty()) return failed(args.at, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
-    out.text = *tag, n -= last;
+    out.text = last ? args.pos.back().text : stringArg(args, "thread");
+    if (out.text.empty()) return failed(args.at, "T.thread_binding needs thread=\"blockIdx.x\" or the like");
+    n -= last;
   }
-  auto step = intArg(args, "step", 1);
-  if (!step) return Value();
-  if (*step != 1) return failed(args.at, "loops have a step of 1", "multiply the variable instead");
+  if (intArg(args, "step", 1) != 1)
+    return failed(args.at, "loops have a step of 1", "multiply the variable instead");
   if (!grid && (n < 1 || n > 2)) return failed(args.at, args.name + " takes a stop, or a start and a stop");
   for (size_t i = grid ? 0 : n - 1; i < n; ++i) {
     Range r = rangeOf(!grid && n == 2 ? args.pos[0] : Value::integer(0), args.pos[i], args.posAt[i]);
@@ -366,18 +364,17 @@ bool Parser::whileStatement() {
 
 /// T.sblock("name"): an empty name stands for a new one, because a block is its name.
 Value Parser::tSblock(Args& args) {
-  auto name = stringArg(args, "name", "");
-  auto noRealize = intArg(args, "no_realize", 0);
-  if (!name || !noRealize) return Value();
-  if (name->empty()) {
-    *name = "block";
-    for (int i = 1; blockNames_.contains(*name); ++i) *name = "block_" + std::to_string(i);
+  auto name = stringArg(args, "name");
+  bool noRealize = intArg(args, "no_realize", 0);
+  if (name.empty()) {
+    name = "block";
+    for (int i = 1; blockNames_.contains(name); ++i) name = "block_" + std::to_string(i);
   }
-  blockNames_.insert(*name);
+  blockNames_.insert(name);
   sawBlock_ = true;
   BlockState* block = frame_ ? frame_->opened : nullptr;
   if (!block) return failed(args.at, args.name + " belongs behind 'with'");
-  block->name = *name, block->noRealize = *noRealize != 0, block->oldSpelling = args.code == 1;
+  block->name = name, block->noRealize = noRealize, block->oldSpelling = args.code == 1;
   return {.tag = Value::kBlock};
 }
 

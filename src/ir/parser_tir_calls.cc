@@ -11,12 +11,9 @@ namespace bevel::detail {
 /// T.exp(x), T.call_extern("int32", "f", …): the dtype by the notation table, keywords as attributes.
 Value Parser::intrinsic(Intrin op, Args& args) {
   const IntrinInfo& info = intrinInfo(op);
-  if (!bindArguments(args, "* dtype? **")) return Value();
+  if (!bindArguments(args, "* dtype:dtype? **")) return Value();
   std::optional<DType> dtype;
-  if (args.find("dtype")) {
-    dtype = dtypeArg(args, "dtype", DType::Void());
-    if (!dtype) return Value();
-  }
+  if (args.find("dtype")) dtype = dtypeArg(args, "dtype");
   size_t first = 0;
   if (info.rule == DTypeRule::kDTypeFirst && !dtype) {
     if (args.pos.empty()) return failed(args.at, args.name + " needs the argument 'dtype'");
@@ -140,34 +137,32 @@ Value Parser::tSelect(Args& args) {
 }
 
 Value Parser::tCast(Args& args) {
-  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  auto dtype = dtypeArg(args, "dtype");
   const Value* v = args.find("value");
-  Expr e = dtype ? toExpr(*v, args.where("value")) : Expr();
+  Expr e = toExpr(*v, args.where("value"));
   if (!e) return Value();
-  if (e->dtype.lanes != dtype->lanes || e->dtype.isString())
-    return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype->str());
-  return over(placed(make<CastNode>(*dtype, e), args.at), v->depth, args.at);
+  if (e->dtype.lanes != dtype.lanes || e->dtype.isString())
+    return failed(args.at, "cannot convert " + e->dtype.str() + " to " + dtype.str());
+  return over(placed(make<CastNode>(dtype, e), args.at), v->depth, args.at);
 }
 
 Value Parser::tRamp(Args& args) {
   Expr base = exprArg(args, "base"), stride;
   if (base) stride = coerce(*args.find("stride"), base->dtype, args.where("stride"), "the stride");
-  auto lanes = stride ? intArg(args, "lanes", 0) : std::nullopt;
-  if (!lanes) return Value();
+  int64_t lanes = intArg(args, "lanes", 0);
   if (!base->dtype.isInteger() || base->dtype.isVector())
     return failed(args.at, "T.Ramp starts at a scalar integer, not " + base->dtype.str());
-  if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Ramp has 2 to 65535 lanes");
-  return Value::of(make<const RampNode>(base, stride, int(*lanes)), args.find("base")->depth + 1);
+  if (lanes < 2 || lanes > 65535) return failed(args.at, "T.Ramp has 2 to 65535 lanes");
+  return Value::of(make<const RampNode>(base, stride, int(lanes)), args.find("base")->depth + 1);
 }
 
 Value Parser::tBroadcast(Args& args) {
   Expr value = exprArg(args, "value");
-  auto lanes = value ? intArg(args, "lanes", 0) : std::nullopt;
-  if (!lanes) return Value();
+  int64_t lanes = intArg(args, "lanes", 0);
   if (value->dtype.isVector() || value->dtype.isString() || value->dtype.isVoid())
     return failed(args.at, "T.Broadcast repeats a scalar");
-  if (*lanes < 2 || *lanes > 65535) return failed(args.at, "T.Broadcast has 2 to 65535 lanes");
-  return Value::of(make<const BroadcastNode>(value, int(*lanes)), args.find("value")->depth + 1);
+  if (lanes < 2 || lanes > 65535) return failed(args.at, "T.Broadcast has 2 to 65535 lanes");
+  return Value::of(make<const BroadcastNode>(value, int(lanes)), args.find("value")->depth + 1);
 }
 
 Value Parser::tShuffle(Args& args) {
@@ -197,38 +192,35 @@ Value Parser::tRegion(Args& args) {
 
 /// T.handle(), T.handle("float32", "shared"): a pointer, as a type or a new symbol.
 Value Parser::tHandle(Args& args) {
-  auto pointee = dtypeArg(args, "dtype", DType::Void());
-  auto scope = scopeArg(args, "storage_scope", "");
-  if (!pointee || !scope) return Value();
+  auto pointee = dtypeArg(args, "dtype");
+  auto scope = stringArg(args, "storage_scope");
   auto v = make<VarNode>(targetName("handle"), DType::Handle());
-  v->pointee = *pointee, v->scope = *scope == "global" ? "" : *scope;
+  v->pointee = pointee, v->scope = scope == "global" ? "" : scope;
   return Value::declared(Var(v));
 }
 
 Value Parser::tVar(Args& args) {
-  auto dtype = dtypeArg(args, args.find("named") ? "named" : "dtype", kInt32); // T.Var("n", "int64")
-  if (!dtype) return Value();
-  return Value::declared(var(targetName("v"), *dtype));
+  const Value* v = args.given(args.find("named") ? "named" : "dtype"); // T.Var("n", "int64")
+  auto dtype = v ? dtypeOf(*v, args.at) : kInt32;
+  return dtype ? Value::declared(var(targetName("v"), *dtype)) : Value();
 }
 
 Value Parser::tInfinity(Args& args) {
   auto dtype = dtypeArg(args, "dtype", kFloat32);
-  if (!dtype) return Value();
-  return dtype->isFloat() ? Value::of(constantFloat(*dtype, HUGE_VAL))
-                          : failed(args.at, dtype->str() + " has no infinity");
+  return dtype.isFloat() ? Value::of(constantFloat(dtype, HUGE_VAL))
+                         : failed(args.at, dtype.str() + " has no infinity");
 }
 /// T.max_value(dtype), T.min_value(dtype)
 Value Parser::tLimit(Args& args) {
   auto dtype = dtypeArg(args, "dtype", kFloat32);
-  if (!dtype) return Value();
   bool largest = args.code;
-  if (dtype->isInteger()) return Value::of(constant(*dtype, largest ? maxValue(*dtype) : minValue(*dtype)));
-  if (!dtype->isFloat()) return failed(args.at, dtype->str() + " has no smallest value");
-  double limit = dtype->isIeee(64)   ? std::numeric_limits<double>::max()
-                 : dtype->isIeee(32) ? double(std::numeric_limits<float>::max())
-                 : dtype->isIeee(16) ? 65504.0
-                                     : roundFloat(*dtype, 3.3895313892515355e38);
-  return Value::of(constantFloat(*dtype, largest ? limit : -limit));
+  if (dtype.isInteger()) return Value::of(constant(dtype, largest ? maxValue(dtype) : minValue(dtype)));
+  if (!dtype.isFloat()) return failed(args.at, dtype.str() + " has no smallest value");
+  double limit = dtype.isIeee(64)   ? std::numeric_limits<double>::max()
+                 : dtype.isIeee(32) ? double(std::numeric_limits<float>::max())
+                 : dtype.isIeee(16) ? 65504.0
+                                    : roundFloat(dtype, 3.3895313892515355e38);
+  return Value::of(constantFloat(dtype, largest ? limit : -limit));
 }
 
 } // namespace bevel::detail

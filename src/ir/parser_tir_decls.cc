@@ -35,15 +35,14 @@ Buffer Parser::bufferArgs(Args& args, DType otherwise) {
     offset = toExpr(*o, args.where("elem_offset"), shape.empty() ? DType::Void() : shape[0]->dtype);
     if (!offset) return nullptr;
   }
-  auto scope = scopeArg(args, "scope", "global");
+  auto scope = stringArg(args, "scope", "global");
   auto align = intArg(args, "align", 64);
   auto factor = intArg(args, "offset_factor", 0);
   const Value* axes = args.given("axis_separators");
   if (axes && !exprList(*axes, separators, where)) return nullptr;
-  if (!dtype || !scope || !align || !factor) return nullptr;
-  if (*align < 0 || *align > 1 << 20 || *factor < 0)
+  if (align < 0 || align > 1 << 20 || factor < 0)
     return failed(args.at, "align and offset_factor are not negative");
-  if (dtype->isVoid() || dtype->isString()) return failed(args.at, "a buffer cannot hold " + dtype->str());
+  if (dtype.isVoid() || dtype.isString()) return failed(args.at, "a buffer cannot hold " + dtype.str());
   for (const auto* list : {&shape, &strides})
     for (const Expr& e : *list) {
       if (!e->dtype.isInt() || e->dtype.isVector())
@@ -54,16 +53,16 @@ Buffer Parser::bufferArgs(Args& args, DType otherwise) {
     return failed(args.at, "a buffer has one stride for each dimension");
   if (offset && (!offset->dtype.isInt() || offset->dtype.isVector()))
     return failed(args.at, "elem_offset is a signed integer");
-  if (!offset && *factor > 0) offset = var(name + "_elem_offset", shape.empty() ? kInt32 : shape[0]->dtype);
+  if (!offset && factor > 0) offset = var(name + "_elem_offset", shape.empty() ? kInt32 : shape[0]->dtype);
   Var data;
   if (const Value* given = args.given("data")) {
     data = given->to<VarNode>();
     if (!data || !data->dtype.isHandle()) return failed(args.at, "data= takes a pointer such as A.data");
   }
-  if (!data) data = buffer(name, *dtype, {}, *scope)->data;
-  auto b = make<BufferNode>(data, *dtype, shape, std::move(name));
-  b->strides = strides, b->elemOffset = offset, b->scope = *scope, b->alignment = *align,
-  b->offsetFactor = *factor, b->axisSeparators = separators;
+  if (!data) data = buffer(name, dtype, {}, scope)->data;
+  auto b = make<BufferNode>(data, dtype, shape, std::move(name));
+  b->strides = strides, b->elemOffset = offset, b->scope = scope, b->alignment = align,
+  b->offsetFactor = factor, b->axisSeparators = separators;
   return b;
 }
 
@@ -108,14 +107,13 @@ Value Parser::tBlockAlloc(Args& args) {
 Value Parser::tAllocate(Args& args) {
   Array<Expr> shape;
   auto dtype = dtypeArg(args, "dtype", kFloat32);
-  auto scope = scopeArg(args, "scope", "global");
+  auto scope = stringArg(args, "scope", "global");
   Dict annotations;
-  if (!dtype || !scope || !exprList(*args.find("extents"), shape, args.at) ||
-      !dictArg(args, "annotations", annotations))
+  if (!exprList(*args.find("extents"), shape, args.at) || !dictArg(args, "annotations", annotations))
     return Value();
   for (const Expr& e : shape)
     if (!e->dtype.isInt() || e->dtype.isVector()) return failed(args.at, "dimensions are signed integers");
-  Buffer b = buffer(targetName("buffer"), *dtype, shape, *scope);
+  Buffer b = buffer(targetName("buffer"), dtype, shape, scope);
   return holdsRest(make<AllocNode>(b, Stmt(), annotations), b->data, args.at);
 }
 
@@ -172,9 +170,8 @@ Value Parser::tAttr(Args& args) {
   };
   const Value &node = *args.find("node"), &value = *args.find("value");
   NodeRef n = convert(node, args.at), x = convert(value, args.at);
-  auto key = stringArg(args, "attr_key", "");
-  if (!key || (!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone)) return Value();
-  return holdsRest(make<AttrStmtNode>(n, *key, x, Stmt()), nullptr, args.at);
+  if ((!n && node.tag != Value::kNone) || (!x && value.tag != Value::kNone)) return Value();
+  return holdsRest(make<AttrStmtNode>(n, stringArg(args, "attr_key"), x, Stmt()), nullptr, args.at);
 }
 
 /// Variables do not change: neither loop variables and axes, nor in an inner scope one of a scope around.
@@ -196,11 +193,8 @@ bool Parser::mayAssign(const Token& target, const Value& value) {
 
 /// tx = T.env_thread("threadIdx.x"): the index of a thread, whose number T.launch_thread says.
 Value Parser::tEnvThread(Args& args) {
-  auto tag = stringArg(args, "thread_tag", "");
-  auto dtype = dtypeArg(args, "dtype", kInt32);
-  if (!tag || !dtype) return Value();
-  Var v = var(targetName("thread"), *dtype);
-  threads_[v] = *tag;
+  Var v = var(targetName("thread"), dtypeArg(args, "dtype", kInt32));
+  threads_[v] = stringArg(args, "thread_tag");
   return Value::declared(v);
 }
 
@@ -270,9 +264,7 @@ Value Parser::tFuncAttr(Args& args) {
 }
 
 Value Parser::tFuncResult(Args& args) {
-  auto dtype = dtypeArg(args, "dtype", DType::Void());
-  if (!dtype) return Value();
-  result_ = *dtype;
+  result_ = dtypeArg(args, "dtype");
   return Value::done();
 }
 
@@ -306,15 +298,14 @@ Value Parser::axis(Args& args) {
 /// vi, vk = T.axis.remap("SR", [i, k]): each axis runs over its loop.
 Value Parser::tRemap(Args& args) {
   BlockState* b = frame_->block;
-  auto kinds = stringArg(args, "kinds", "");
-  if (!kinds) return Value();
+  auto kinds = stringArg(args, "kinds");
   const Value& list = *args.find("bindings");
-  if (!list.isSequence() || list.items.size() != kinds->size())
-    return failed(args.at, "T.axis.remap has " + std::to_string(kinds->size()) + " kinds for " +
+  if (!list.isSequence() || list.items.size() != kinds.size())
+    return failed(args.at, "T.axis.remap has " + std::to_string(kinds.size()) + " kinds for " +
                                std::to_string(list.isSequence() ? list.items.size() : 1) + " values");
   Value out{.tag = Value::kTuple};
-  for (size_t i = 0; i < kinds->size(); ++i) {
-    char k = (*kinds)[i];
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    char k = kinds[i];
     if (k != 'S' && k != 'R')
       return failed(args.at, "the kinds of T.axis.remap are S (spatial) and R (reduce)");
     auto* loop = list.items[i].as<VarNode>();

@@ -76,11 +76,11 @@ Value Parser::rTensor(Args& args) {
   bool onlyDType = s && s->tag == Value::kString && args.pos.size() == 1; // R.Tensor("float32", ndim=2)
   bool known = s && !onlyDType;
   if (known && !dimensions(*s, shape, args.where("shape"))) return Value();
-  auto dtype = dtypeArg(args, onlyDType ? "shape" : "dtype", DType::Void());
+  auto dtype = onlyDType ? dtypeOf(*s, args.where("shape")) : dtypeArg(args, "dtype");
   const Value* device = args.find("vdevice");
   auto ndim = intArg(args, "ndim", -1);
   const Value* place = args.given("placement");
-  if (!dtype || !ndim) return Value();
+  if (!dtype) return Value();
   Placement placement;
   if (place) {
     placement = place->to<PlacementNode>();
@@ -88,27 +88,24 @@ Value Parser::rTensor(Args& args) {
   } else if (device && device->tag == Value::kString)
     placement = make<const PlacementNode>(device->text, "", "");
   if (known) {
-    if (*ndim >= 0 && size_t(*ndim) != shape.size())
+    if (ndim >= 0 && size_t(ndim) != shape.size())
       return failed(args.at, "ndim differs from the number of dimensions");
     return Value::of(make<const TensorTypeNode>(*dtype, shape, placement));
   }
-  if (*ndim < -1) return failed(args.at, "ndim is not negative");
-  return Value::of(make<const TensorTypeNode>(*dtype, *ndim, placement));
+  if (ndim < -1) return failed(args.at, "ndim is not negative");
+  return Value::of(make<const TensorTypeNode>(*dtype, ndim, placement));
 }
 
 Value Parser::rPlacement(Args& args) {
-  auto device = stringArg(args, "device", ""), scope = scopeArg(args, "scope", ""),
-       sharding = stringArg(args, "sharding", "");
-  if (!device || !scope || !sharding) return Value();
-  return Value::of(make<const PlacementNode>(*device, *scope, *sharding));
+  return Value::of(make<const PlacementNode>(stringArg(args, "device"), stringArg(args, "scope"),
+                                             stringArg(args, "sharding")));
 }
 
 Value Parser::rShape(Args& args) {
   const Value* values = args.given("values");
   auto ndim = intArg(args, "ndim", -1);
-  if (!ndim) return Value();
   if (!values)
-    return *ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(*ndim));
+    return ndim < -1 ? failed(args.at, "ndim is not negative") : Value::of(make<const ShapeTypeNode>(ndim));
   Array<Expr> shape;
   if (!dimensions(*values, shape, args.where("values"))) return Value();
   return Value::of(make<const ShapeTypeNode>(shape));
@@ -126,33 +123,30 @@ Value Parser::rTuple(Args& args) {
 }
 
 Value Parser::rPrim(Args& args) {
-  auto dtype = dtypeArg(args, "dtype", DType::Void());
+  auto dtype = dtypeArg(args, "dtype");
   const Value* v = args.given("value");
   Expr e;
   if (v) {
     e = v->tag == Value::kString ? parseDimension(v->text, args.at) : toExpr(*v, args.at, kInt64);
     if (!e) return Value();
   }
-  if (!dtype) return Value();
-  if (dtype->isVoid() && !e) return failed(args.at, "R.Prim needs a dtype or value=");
-  return Value::of(make<const PrimTypeNode>(dtype->isVoid() ? e->dtype : *dtype, e));
+  if (dtype.isVoid() && !e) return failed(args.at, "R.Prim needs a dtype or value=");
+  return Value::of(make<const PrimTypeNode>(dtype.isVoid() ? e->dtype : dtype, e));
 }
 
 Value Parser::rObject(Args& args) {
-  auto name = stringArg(args, "name", "");
   Array<Type> params;
-  if (!rest(args, params, &Parser::toType) || !name) return Value();
-  return Value::of(make<const ObjectTypeNode>(*name, params));
+  if (!rest(args, params, &Parser::toType)) return Value();
+  return Value::of(make<const ObjectTypeNode>(stringArg(args, "name"), params));
 }
 
 Value Parser::rCallable(Args& args) {
   const Value *params = args.given("params"), *result = args.given("ret");
-  auto pure = intArg(args, "purity", 1);
   Array<Type> types;
   Type ret;
-  if (!pure || (params && !typeList(*params, types, args.at))) return Value();
+  if (params && !typeList(*params, types, args.at)) return Value();
   if (result && !(ret = toType(*result, args.at))) return Value();
-  auto f = make<FuncTypeNode>(types, ret, *pure != 0);
+  auto f = make<FuncTypeNode>(types, ret, intArg(args, "purity", 1) != 0);
   f->opaque = !params;
   return Value::of(f);
 }

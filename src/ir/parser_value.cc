@@ -327,30 +327,38 @@ bool Parser::dictArg(const Args& args, std::string_view key, Dict& out) {
   return !v || (out = attrDict(*v, args.where(key)));
 }
 
-std::optional<int64_t> Parser::intArg(const Args& args, std::string_view key, int64_t otherwise) {
-  const Value* v = args.given(key);
-  if (!v) return otherwise;
-  if (v->tag == Value::kInt && v->text.empty()) return v->number;
-  if (v->tag == Value::kBool) return v->number;
-  if (auto* imm = v->as<IntImmNode>()) return imm->value;
-  return failed(args.where(key), "expected an integer constant, found " + describe(*v));
+static std::optional<int64_t> constantOf(const Value& v) {
+  if ((v.tag == Value::kInt && v.text.empty()) || v.tag == Value::kBool) return v.number;
+  if (auto* imm = v.as<IntImmNode>()) return imm->value;
+  return std::nullopt;
 }
 
-std::optional<std::string> Parser::stringArg(const Args& args, std::string_view key, std::string otherwise) {
-  const Value* v = args.given(key);
-  if (!v) return otherwise;
-  if (v->tag == Value::kString) return v->text;
-  if (auto* imm = v->as<StringImmNode>(); imm && v->items.empty()) return imm->value;
-  return failed(args.where(key), "expected a string, found " + describe(*v));
+static std::optional<std::string> textOf(const Value& v) {
+  if (v.tag == Value::kString) return v.text;
+  if (auto* imm = v.as<StringImmNode>()) return imm->value;
+  return std::nullopt;
 }
 
-std::optional<std::string> Parser::scopeArg(const Args& args, std::string_view key, std::string otherwise) {
-  auto scope = stringArg(args, key, std::move(otherwise));
-  if (!scope || !args.given(key)) return scope;
-  if (Status ok = checkScope(*scope); !ok) {
-    return failed(args.where(key), ok.error().message, ok.error().hint);
-  }
-  return scope;
+/// Whether an argument is a constant of the type that the row of its form names; None stands for one left out.
+bool Parser::hasType(const Value& v, std::string_view type, const Token& where) {
+  if (type.empty() || v.tag == Value::kNone) return true;
+  if (type == "dtype") return dtypeOf(v, where).has_value();
+  if (type == "int")
+    return constantOf(v) || failed(where, "expected an integer constant, found " + describe(v));
+  auto text = textOf(v);
+  if (!text) return failed(where, "expected a string, found " + describe(v));
+  Status scope = type == "scope" ? checkScope(*text) : Status();
+  return scope || failed(where, scope.error().message, scope.error().hint);
+}
+
+int64_t Parser::intArg(const Args& args, std::string_view key, int64_t otherwise) {
+  const Value* v = args.given(key);
+  return v ? *constantOf(*v) : otherwise;
+}
+
+std::string Parser::stringArg(const Args& args, std::string_view key, std::string otherwise) {
+  const Value* v = args.given(key);
+  return v ? *textOf(*v) : otherwise;
 }
 
 std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {
@@ -365,10 +373,9 @@ std::optional<DType> Parser::dtypeOf(const Value& v, const Token& where) {
                                   "int64", "uint8", "uint16", "uint32", "uint64", "bool", "handle"}));
 }
 
-std::optional<DType> Parser::dtypeArg(const Args& args, std::string_view key, DType otherwise) {
+DType Parser::dtypeArg(const Args& args, std::string_view key, DType otherwise) {
   const Value* v = args.given(key);
-  if (!v) return otherwise;
-  return dtypeOf(*v, args.where(key));
+  return v ? *dtypeOf(*v, args.where(key)) : otherwise;
 }
 
 bool Parser::exprList(const Value& v, Array<Expr>& out, const Token& where, DType wanted) {
