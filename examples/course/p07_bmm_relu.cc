@@ -4,15 +4,10 @@
 
 #include "base/file.h"
 #include "sched/schedule.h"
-#include "sched/steps/compute_at.h"
-#include "sched/steps/decompose_reduction.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/parallel.h"
-#include "sched/steps/reorder.h"
-#include "sched/steps/split.h"
-#include "sched/steps/unroll.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/blocks.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
+#include "sched/steps/place.h"
 
 #include <fmt/format.h>
 

@@ -12,8 +12,7 @@
 #include "autosched/rules/rules.h"
 #include "loop/lower.h"
 #include "loop/view.h"
-#include "sched/steps/fuse.h"
-#include "sched/steps/parallel.h"
+#include "sched/steps/loops.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #include "autosched/decisions.h"
 
 #include "ir/printer.h"
-#include "sched/steps/decide.h"
+#include "sched/steps/sample.h"
 
 #include <map>
 

@@ -1,10 +1,6 @@
 // Steps on odd sizes, and steps that must be refused: results before and after are compared bit by bit.
-#include "sched/steps/fuse.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/parallel.h"
-#include "sched/steps/unroll.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
 #include "tests/sched/support.h"
 
 namespace bevel::testing {

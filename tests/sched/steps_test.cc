@@ -1,9 +1,8 @@
 // The example of every step: its trace survives text and replay, and it keeps the program's results. The program that
 // it gives is compared by the golden tests. Programs may add steps of their own.
 #include "base/file.h"
-#include "sched/steps/fuse.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/parallel.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
 #include "sched/steps/step_impl.h"
 #include "tests/sched/support.h"
 

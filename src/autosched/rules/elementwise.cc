@@ -9,11 +9,8 @@
 // 3. The loops outside are fused for threads.
 #include "autosched/rules/rules.h"
 #include "loop/reduction.h"
-#include "sched/steps/fuse.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/split.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
 
 #include <algorithm>
 

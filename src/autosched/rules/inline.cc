@@ -13,8 +13,8 @@
 
 #include "ir/structural.h"
 #include "loop/reduction.h"
-#include "sched/steps/compute_inline.h"
-#include "sched/steps/get_sblock.h"
+#include "sched/steps/get.h"
+#include "sched/steps/place.h"
 
 #include <algorithm>
 #include <set>

@@ -7,14 +7,10 @@
 // 2. Every other block moves into the row loop, last first.
 // 3. Loops along the row are split by vectors; a vectorised reduction keeps partial results in lanes.
 #include "autosched/rules/rules.h"
-#include "sched/steps/compute_at.h"
-#include "sched/steps/decompose_reduction.h"
-#include "sched/steps/fuse.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/parallel.h"
-#include "sched/steps/split.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/blocks.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
+#include "sched/steps/place.h"
 
 #include <algorithm>
 

@@ -16,20 +16,11 @@
 
 #include "ir/structural.h"
 #include "loop/dependence.h"
-#include "sched/steps/annotate.h"
-#include "sched/steps/cache_read.h"
-#include "sched/steps/cache_write.h"
-#include "sched/steps/compute_at.h"
-#include "sched/steps/decompose_reduction.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/parallel.h"
-#include "sched/steps/reorder.h"
-#include "sched/steps/set_scope.h"
-#include "sched/steps/split.h"
-#include "sched/steps/transform_layout.h"
-#include "sched/steps/unroll.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/blocks.h"
+#include "sched/steps/buffers.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
+#include "sched/steps/place.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,12 +8,8 @@
 //    elements: the square of both stays in L1, where every line that is touched is used whole.
 // 3. What is outside is shared by threads.
 #include "autosched/rules/rules.h"
-#include "sched/steps/fuse.h"
-#include "sched/steps/get_loops.h"
-#include "sched/steps/get_sblock.h"
-#include "sched/steps/reorder.h"
-#include "sched/steps/split.h"
-#include "sched/steps/vectorize.h"
+#include "sched/steps/get.h"
+#include "sched/steps/loops.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sched/steps/add_unit_loop.h"
+#include "sched/steps/loops.h"
 
 #include "sched/steps/step_impl.h"
 

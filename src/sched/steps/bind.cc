@@ -1,4 +1,4 @@
-#include "sched/steps/bind.h"
+#include "sched/steps/loops.h"
 
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"

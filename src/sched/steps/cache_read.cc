@@ -1,4 +1,4 @@
-#include "sched/steps/cache_read.h"
+#include "sched/steps/buffers.h"
 
 #include "sched/cache.h"
 #include "sched/steps/step_impl.h"

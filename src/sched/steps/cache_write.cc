@@ -1,4 +1,4 @@
-#include "sched/steps/cache_write.h"
+#include "sched/steps/buffers.h"
 
 #include "ir/structural.h"
 #include "sched/cache.h"

@@ -1,4 +1,4 @@
-#include "sched/steps/compute_at.h"
+#include "sched/steps/place.h"
 
 #include "sched/move.h"
 #include "sched/steps/step_impl.h"

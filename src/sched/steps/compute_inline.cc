@@ -1,4 +1,4 @@
-#include "sched/steps/compute_inline.h"
+#include "sched/steps/place.h"
 
 #include "ir/structural.h"
 #include "sched/inline.h"

@@ -1,4 +1,4 @@
-#include "sched/steps/decide.h"
+#include "sched/steps/sample.h"
 
 #include "sched/steps/step_impl.h"
 

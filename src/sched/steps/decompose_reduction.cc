@@ -1,4 +1,4 @@
-#include "sched/steps/decompose_reduction.h"
+#include "sched/steps/blocks.h"
 
 #include "ir/structural.h"
 #include "loop/dependence.h"

@@ -1,4 +1,4 @@
-#include "sched/steps/fuse.h"
+#include "sched/steps/loops.h"
 
 #include "ir/structural.h"
 #include "sched/loop_kind.h"

@@ -1,4 +1,4 @@
-#include "sched/steps/get_child_blocks.h"
+#include "sched/steps/get.h"
 
 #include "sched/steps/step_impl.h"
 

@@ -1,4 +1,4 @@
-#include "sched/steps/get_loops.h"
+#include "sched/steps/get.h"
 
 #include "sched/steps/step_impl.h"
 

@@ -1,4 +1,4 @@
-#include "sched/steps/get_producers.h"
+#include "sched/steps/get.h"
 
 #include "sched/steps/step_impl.h"
 

@@ -1,4 +1,4 @@
-#include "sched/steps/reverse_compute_at.h"
+#include "sched/steps/place.h"
 
 #include "arith/int_set.h"
 #include "arith/iter_map.h"

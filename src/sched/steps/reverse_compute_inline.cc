@@ -1,4 +1,4 @@
-#include "sched/steps/reverse_compute_inline.h"
+#include "sched/steps/place.h"
 
 #include "ir/structural.h"
 #include "loop/dependence.h"

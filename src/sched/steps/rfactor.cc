@@ -1,4 +1,4 @@
-#include "sched/steps/rfactor.h"
+#include "sched/steps/blocks.h"
 
 #include "arith/analyzer.h"
 #include "ir/structural.h"

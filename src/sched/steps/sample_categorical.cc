@@ -1,4 +1,4 @@
-#include "sched/steps/sample_categorical.h"
+#include "sched/steps/sample.h"
 
 #include "sched/steps/step_impl.h"
 

@@ -1,4 +1,4 @@
-#include "sched/steps/sample_perfect_tile.h"
+#include "sched/steps/sample.h"
 
 #include "sched/steps/step_impl.h"
 

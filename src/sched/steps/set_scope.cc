@@ -1,4 +1,4 @@
-#include "sched/steps/set_scope.h"
+#include "sched/steps/buffers.h"
 
 #include "ir/storage_scope.h"
 #include "ir/structural.h"

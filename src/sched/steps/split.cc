@@ -1,4 +1,4 @@
-#include "sched/steps/split.h"
+#include "sched/steps/loops.h"
 
 #include "ir/structural.h"
 #include "sched/steps/step_impl.h"

@@ -1,7 +1,7 @@
-// How a step file is written. The header holds the struct with its fields (arguments in the order of the text,
-// then the result). The file holds the documentation; check, which proves the step legal and plans what it does or says
-// why not; and the row. Schedule carries the plan out, which cannot fail. An example with its result is the golden
-// file tests/golden/steps/<name>.txt, which docs/steps.md shows.
+// How a step file is written. The header of its kind holds the struct with its fields (arguments in the order of
+// the text, then the result). The file holds the documentation; check, which proves the step legal and plans what
+// it does, or says why not; and the row. Schedule carries the plan out, which cannot fail. An example with its
+// result is the golden file tests/golden/steps/<name>.txt, which docs/steps.md shows.
 //
 //     constexpr const char* kDoc = R"(Vectorizes a loop. …)";
 //     static Result<Plan> check(const Schedule& sch, const Vectorize& s) { … }

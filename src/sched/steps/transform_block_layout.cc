@@ -1,4 +1,4 @@
-#include "sched/steps/transform_block_layout.h"
+#include "sched/steps/blocks.h"
 
 #include "ir/structural.h"
 #include "loop/dependence.h"

@@ -1,12 +1,10 @@
-#include "sched/steps/transform_layout.h"
+#include "sched/steps/buffers.h"
 
 #include "ir/structural.h"
 #include "loop/passes/context.h"
 #include "loop/regions.h"
 #include "sched/inline.h"
 #include "sched/layout.h"
-#include "sched/steps/cache_read.h"
-#include "sched/steps/cache_write.h"
 #include "sched/steps/step_impl.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "sched/steps/unannotate.h"
+#include "sched/steps/blocks.h"
 
 #include "sched/steps/step_impl.h"
 

@@ -1,4 +1,4 @@
-#include "sched/steps/unroll.h"
+#include "sched/steps/loops.h"
 
 #include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"

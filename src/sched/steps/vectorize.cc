@@ -1,4 +1,4 @@
-#include "sched/steps/vectorize.h"
+#include "sched/steps/loops.h"
 
 #include "ir/structural.h"
 #include "loop/reduction.h"

@@ -1,4 +1,4 @@
-#include "sched/steps/work_on.h"
+#include "sched/steps/get.h"
 
 #include "sched/steps/step_impl.h"
 
