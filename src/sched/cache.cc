@@ -93,14 +93,12 @@ Result<Plan> finishCache(const Schedule& sch, const Caching& plan, bool toCache,
   std::string name = freshBlockName(sch.func()->body, plan.cache->name);
   Stmt copy = toCache ? copyNest(sch.func(), plan.buffer, plan.cache, region, name)
                       : copyNest(sch.func(), plan.cache, plan.buffer, region, name);
-  auto realize = mutableCopy(withAlloc(realizeAt(plan.scope), plan.cache));
-  auto block = mutableCopy(realize->block);
-  Stmt body = useBuffer(block->body, plan.users, plan.buffer, plan.cache);
-  block->body = plan.around ? insertUnder(body, plan.around, plan.position, copy)
-                            : insertInto(body, plan.position, copy);
-  realize->block = Block(block);
-  Stmt root = replaceAt(plan.scope, Stmt(realize));
-  if (plan.around) BEVEL_CHECK(checkThreads(root, findLoop(root, plan.around)));
+  BlockRealize scope = withAlloc(realizeAt(plan.scope), plan.cache);
+  Stmt body = useBuffer(scope->block->body, plan.users, plan.buffer, plan.cache);
+  Stmt root = replaceAt(plan.scope, withChild(scope, 0, body));
+  Path around = plan.around ? findLoop(root, plan.around) : findBlock(root, scope->block->name);
+  root = insertUnder(around, plan.position, copy);
+  if (plan.around) BEVEL_CHECK(checkThreads(root, around));
   return Plan{root, {str(name)}};
 }
 

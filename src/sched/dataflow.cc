@@ -217,8 +217,7 @@ Status checkStableInputs(const ScopeInfo& info, int block) {
 }
 
 Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffer& buffer) {
-  auto isIt = [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; };
-  if (NodeRef(f->body) == NodeRef(scope) || std::ranges::any_of(scope->block->allocs.raw(), isIt)) return {};
+  if (NodeRef(f->body) == NodeRef(scope) || holdsData(scope->block->allocs, buffer->data)) return {};
   if (usesBuffer(f->body, buffer->data, scope))
     return illegal("buffer " + buffer->name + " is also used outside of " + quoted(*scope->block));
   return {};
@@ -243,17 +242,16 @@ std::vector<Stmt> itemsOf(const Stmt& body) {
   return out;
 }
 
-Stmt insertInto(const Stmt& body, size_t position, const Stmt& s) {
-  std::vector<Stmt> items = itemsOf(body);
-  items.insert(items.begin() + ptrdiff_t(std::min(position, items.size())), s);
-  return seq(items);
+int64_t itemWith(const std::vector<Stmt>& items, const ScopeBlock& block) {
+  auto item =
+      std::ranges::find_if(items, [&](const Stmt& s) { return bool(findBlock(s, block.name()).target); });
+  return item == items.end() ? -1 : item - items.begin();
 }
 
-Stmt insertUnder(const Stmt& root, const Var& var, size_t position, const Stmt& s) {
-  Path at = findLoop(root, var);
-  auto loop = mutableCopy(loopAt(at));
-  loop->body = insertInto(loop->body, position, s);
-  return replaceAt(at, Stmt(loop));
+Stmt insertUnder(const Path& at, size_t position, const Stmt& s) {
+  std::vector<Stmt> items = itemsOf(childAt(at.target, 0));
+  items.insert(items.begin() + ptrdiff_t(std::min(position, items.size())), s);
+  return replaceAt(at, withChild(at.target, 0, seq(items)));
 }
 
 } // namespace bevel

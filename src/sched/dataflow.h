@@ -72,11 +72,10 @@ Status checkUsedOnlyIn(const BlockRealize& scope, const PrimFunc& f, const Buffe
 /// do not tell.
 Status checkNoEffectsUntil(const ScopeInfo& info, int block, int last);
 
-/// Inserts a statement into a loop's or block's body before item `position` of its sequence.
-Stmt insertInto(const Stmt& body, size_t position, const Stmt& s);
-/// The root with the statement inserted into the body of a loop of it.
-Stmt insertUnder(const Stmt& root, const Var& loop, size_t position, const Stmt& s);
-/// The items of a body.
+/// The root with a statement inserted into the body of a loop or block, before item `position` of its sequence.
+Stmt insertUnder(const Path& loopOrBlock, size_t position, const Stmt& s);
+/// The items of a body, and the first of them that holds a block; -1 when none does.
 std::vector<Stmt> itemsOf(const Stmt& body);
+int64_t itemWith(const std::vector<Stmt>& items, const ScopeBlock& block);
 
 } // namespace bevel

@@ -132,20 +132,7 @@ Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, con
     realize->predicate = substitute(condition, map);
     return Stmt(realize);
   });
-  std::string holder;
-  forEachStmt(root, [&](const Stmt& s) {
-    auto* r = s.as<BlockRealizeNode>();
-    if (r && std::ranges::any_of(r->block->allocs.raw(),
-                                 [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; }))
-      holder = r->block->name;
-    return holder.empty();
-  });
-  Path path = findBlock(root, holder);
-  auto realize = mutableCopy(realizeAt(path));
-  auto scope = mutableCopy(realize->block);
-  scope->body = insertInto(scope->body, 0, nest);
-  realize->block = Block(scope);
-  return replaceAt(path, Stmt(realize));
+  return insertUnder(findAllocator(root, buffer->data), 0, nest);
 }
 
 } // namespace bevel

@@ -46,11 +46,7 @@ Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& a
 static Result<size_t> positionOf(const Move& move, int64_t index) {
   const ScopeInfo& info = move.site.info;
   std::vector<Stmt> items = itemsOf(move.loop->body);
-  auto itemOf = [&](int block) { // -1: elsewhere
-    for (size_t i = 0; i < items.size(); ++i)
-      if (findBlock(items[i], info.blocks[size_t(block)].name()).target) return int64_t(i);
-    return int64_t(-1);
-  };
+  auto itemOf = [&](int block) { return itemWith(items, info.blocks[size_t(block)]); };
   int64_t first = 0, last = int64_t(items.size());
   for (int p : info.producers(move.site.self)) first = std::max(first, itemOf(p) + 1);
   for (int c : info.consumers(move.site.self))
@@ -66,7 +62,7 @@ static Result<size_t> positionOf(const Move& move, int64_t index) {
 
 Result<Plan> planMove(const Move& move, Stmt nest, int64_t index) {
   BEVEL_TRY(size_t position, positionOf(move, index));
-  Stmt root = insertUnder(withoutBlock(move.site.path), move.loop->var, position, nest);
+  Stmt root = insertUnder(findLoop(withoutBlock(move.site.path), move.loop->var), position, nest);
   BEVEL_CHECK(checkThreads(root, move.loopPath));
   return Plan{root};
 }

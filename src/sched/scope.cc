@@ -105,17 +105,15 @@ Result<Buffer> bufferOf(const BlockNode& block, const BufferArg& arg) {
 }
 
 bool isParameter(const PrimFunc& f, const Buffer& buffer) {
-  return std::ranges::any_of(f->buffers.raw(),
-                             [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == buffer->data; });
+  return holdsData(f->buffers, buffer->data);
 }
 
 Status checkIntermediate(const PrimFunc& f, const Buffer& buffer) {
   if (isParameter(f, buffer)) return illegal("buffer " + buffer->name + " is a parameter of the function");
   bool allocated = false;
   walk(f->body, [&](const NodeRef& n) {
-    auto makes = [&](const NodeRef& b) { return b.as<BufferNode>()->data == buffer->data; };
-    if (auto* a = n.as<AllocNode>()) allocated |= makes(a->buffer);
-    if (auto* b = n.as<BlockNode>()) allocated |= std::ranges::any_of(b->allocs.raw(), makes);
+    if (auto* a = n.as<AllocNode>()) allocated |= a->buffer->data == buffer->data;
+    if (auto* b = n.as<BlockNode>()) allocated |= holdsData(b->allocs, buffer->data);
     return !allocated && !n.is<ExprNode>();
   });
   if (!allocated) return illegal("buffer " + buffer->name + " is a view of another one");
@@ -134,35 +132,18 @@ Stmt withoutBlock(const Path& path) {
 }
 
 Stmt withoutAlloc(const Stmt& root, const Var& data) {
-  Path holder;
-  auto makes = [&](const Stmt& s) {
-    auto* r = s.as<BlockRealizeNode>();
-    return r && std::ranges::any_of(r->block->allocs.raw(),
-                                    [&](const NodeRef& b) { return b.as<BufferNode>()->data == data; });
-  };
-  std::string name;
-  forEachStmt(root, [&](const Stmt& s) {
-    if (name.empty() && makes(s)) name = cast<BlockRealizeNode>(s)->block->name;
-    return name.empty();
-  });
-  if (name.empty()) return root;
-  holder = findBlock(root, name);
-  auto realize = mutableCopy(realizeAt(holder));
-  auto block = mutableCopy(realize->block);
+  Path holder = findAllocator(root, data);
+  if (!holder.target) return root;
   Array<Buffer> kept;
-  for (const Buffer& b : block->allocs)
+  for (const Buffer& b : realizeAt(holder)->block->allocs)
     if (b->data != data) kept.push_back(b);
-  block->allocs = kept;
-  realize->block = Block(block);
-  return replaceAt(holder, Stmt(realize));
+  return replaceAt(holder, withBlock(realizeAt(holder), &BlockNode::allocs, kept));
 }
 
 BlockRealize withAlloc(const BlockRealize& scope, const Buffer& buffer) {
-  auto realize = mutableCopy(scope);
-  auto block = mutableCopy(realize->block);
-  block->allocs.push_back(buffer);
-  realize->block = Block(block);
-  return BlockRealize(realize);
+  Array<Buffer> all = scope->block->allocs;
+  all.push_back(buffer);
+  return withBlock(scope, &BlockNode::allocs, all);
 }
 
 } // namespace bevel

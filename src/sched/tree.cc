@@ -3,6 +3,7 @@
 #include "ir/effects.h"
 #include "ir/structural.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace bevel {
@@ -44,8 +45,7 @@ Stmt withChild(const Stmt& s, int slot, Stmt child) {
                         slot == 0 ? branch->elseBody : child);
   if (s.is<BlockRealizeNode>()) {
     BEVEL_ASSERT(child, "a block lost its body");
-    auto realize = cast<BlockRealizeNode>(s);
-    return with(realize, &BlockRealizeNode::block, with(realize->block, &BlockNode::body, child));
+    return withBlock(cast<BlockRealizeNode>(s), &BlockNode::body, std::move(child));
   }
   BEVEL_ASSERT(bodyOf(s), "a statement without children on a path");
   return child ? withBody(s, std::move(child)) : nullptr;
@@ -71,21 +71,30 @@ bool findInto(const Stmt& s, FunctionRef<bool(const Stmt&)> found, Path& path) {
 
 } // namespace
 
-Path findLoop(const Stmt& root, const Var& var) {
+/// The path to the first statement of that kind that is wanted.
+template <class T> Path findFirst(const Stmt& root, FunctionRef<bool(const T&)> wanted) {
   Path path;
-  findInto(root, [&](const Stmt& s) { return s->kind == Kind::kFor && cast<ForNode>(s)->var == var; }, path);
+  findInto(
+      root, [&](const Stmt& s) { return s->kind == T::kKind && wanted(static_cast<const T&>(*s)); }, path);
   return path;
 }
 
+Path findLoop(const Stmt& root, const Var& var) {
+  return findFirst<ForNode>(root, [&](const ForNode& l) { return l.var == var; });
+}
+
 Path findBlock(const Stmt& root, std::string_view name) {
-  Path path;
-  findInto(
-      root,
-      [&](const Stmt& s) {
-        return s->kind == Kind::kBlockRealize && cast<BlockRealizeNode>(s)->block->name == name;
-      },
-      path);
-  return path;
+  return findFirst<BlockRealizeNode>(root, [&](const BlockRealizeNode& r) { return r.block->name == name; });
+}
+
+Path findAllocator(const Stmt& root, const Var& data) {
+  return findFirst<BlockRealizeNode>(
+      root, [&](const BlockRealizeNode& r) { return holdsData(r.block->allocs, data); });
+}
+
+bool holdsData(const Array<Buffer>& buffers, const Var& data) {
+  return std::ranges::any_of(buffers.raw(),
+                             [&](const NodeRef& b) { return b && b.as<BufferNode>()->data == data; });
 }
 
 int Path::scope() const {
@@ -186,16 +195,10 @@ Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value) {
     Dict out = withAttr(d, key, std::move(value));
     return out && out->keys.empty() ? Dict() : out;
   };
-  if (auto* loop = s.as<ForNode>()) {
-    auto copy = mutableCopy(For(loop));
-    copy->annotations = change(copy->annotations);
-    return Stmt(copy);
-  }
-  auto realize = mutableCopy(cast<BlockRealizeNode>(s));
-  auto block = mutableCopy(realize->block);
-  block->annotations = change(block->annotations);
-  realize->block = Block(block);
-  return Stmt(realize);
+  if (auto* loop = s.as<ForNode>())
+    return with(For(loop), &ForNode::annotations, change(loop->annotations));
+  BlockRealize realize = cast<BlockRealizeNode>(s);
+  return withBlock(realize, &BlockNode::annotations, change(realize->block->annotations));
 }
 
 std::string freshBlockName(const Stmt& root, const std::string& base) {

@@ -33,6 +33,10 @@ struct Path {
 /// when there is none.
 Path findLoop(const Stmt& root, const Var& var);
 Path findBlock(const Stmt& root, std::string_view name);
+/// The path to the realization of the block that allocates a buffer with that data.
+Path findAllocator(const Stmt& root, const Var& data);
+/// Whether one of the buffers has that data.
+bool holdsData(const Array<Buffer>& buffers, const Var& data);
 
 /// Child statements by slot; a slot may be null (an absent else branch).
 int numChildren(const Stmt& s);
@@ -59,6 +63,10 @@ Stmt mapLeaves(const Stmt& s, FunctionRef<Stmt(const Stmt&)> f);
 /// Everything under s runs only where the condition holds.
 Stmt guarded(const Stmt& s, const Expr& condition);
 
+/// A realization whose block has other values of fields.
+template <class... Changes> BlockRealize withBlock(const BlockRealize& realize, Changes&&... changes) {
+  return with(realize, &BlockRealizeNode::block, with(realize->block, std::forward<Changes>(changes)...));
+}
 /// A loop or block realization with an annotation set, or removed when the value is null.
 Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value);
 

@@ -34,8 +34,7 @@ static Status findPlace(const ScopeInfo& info, const std::vector<int>& writers,
     body = first.loops[depth - 1]->body;
   }
   std::vector<Stmt> items = itemsOf(body);
-  for (size_t i = 0; i < items.size(); ++i)
-    if (findBlock(items[i], first.name()).target) plan.position = i;
+  plan.position = size_t(itemWith(items, first));
   for (int w : writers)
     if (findBlock(items[plan.position], info.blocks[size_t(w)].name()).target)
       return illegal("a writer of the buffer and its first reader stand in one statement that is not a loop");
@@ -71,15 +70,13 @@ static Result<Array<Range>> consumedRegion(const Stmt& body, const Caching& plan
 
 /// Nothing from the copy to the last consumer changes the buffer in a way that no block's regions tell.
 static Status checkUnchanged(const ScopeInfo& info, const Caching& plan, const Stmt& body,
-                             const std::string& last) {
+                             const ScopeBlock& last) {
   for (const BufferAccess& a : info.looseAccesses())
     if (!a.buffer || (a.write && a.buffer->data == plan.buffer->data))
       return illegal("a statement outside of blocks may change buffer " + plan.buffer->name);
   std::vector<Stmt> items = itemsOf(body);
-  size_t end = plan.position + 1;
-  for (size_t i = plan.position; i < items.size(); ++i)
-    if (findBlock(items[i], last).target) end = i + 1;
-  return checkNoEffects(plan, {items.begin() + ptrdiff_t(plan.position), items.begin() + ptrdiff_t(end)});
+  return checkNoEffects(
+      plan, {items.begin() + ptrdiff_t(plan.position), items.begin() + itemWith(items, last) + 1});
 }
 
 static Result<Plan> check(const Schedule& sch, const CacheRead& s) {
@@ -96,7 +93,7 @@ static Result<Plan> check(const Schedule& sch, const CacheRead& s) {
                      " after the copy would be made");
   Stmt body;
   BEVEL_CHECK(findPlace(info, writers, consumers, plan, body));
-  BEVEL_CHECK(checkUnchanged(info, plan, body, info.blocks[size_t(consumers.back())].name()));
+  BEVEL_CHECK(checkUnchanged(info, plan, body, info.blocks[size_t(consumers.back())]));
   Analyzer analyzer;
   bindContext(sch, findBlock(sch.func()->body, info.blocks[size_t(consumers.front())].name()), analyzer);
   BEVEL_TRY(Array<Range> region, consumedRegion(body, plan, analyzer));

@@ -94,8 +94,7 @@ static Result<Plan> check(const Schedule& sch, const CacheWrite& s) {
                      " before the copy would be made");
   }
   std::vector<Stmt> items = itemsOf(info.scope->block->body);
-  for (size_t i = 0; i < items.size(); ++i)
-    if (findBlock(items[i], block.name()).target) plan.position = i + 1;
+  plan.position = size_t(itemWith(items, block)) + 1;
   BEVEL_CHECK(checkNoEffects(plan, {items[plan.position - 1]}));
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);

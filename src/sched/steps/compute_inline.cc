@@ -46,14 +46,10 @@ static Result<Plan> check(const Schedule& sch, const ComputeInline& s) {
   };
   auto replaced = [&](const Stmt& s) { return replaceReads(s, x, self.store->value, value); };
   if (self.site.path.scope() == 0) { // no block around has to know
-    auto top = mutableCopy(cast<BlockRealizeNode>(root));
-    auto scope = mutableCopy(top->block);
-    scope->body = mapLeaves(scope->body, [&](const Stmt& leaf) {
-      auto* consumer = leaf.as<BlockRealizeNode>();
-      return consumer && reads(*consumer->block, x->data) ? replaced(leaf) : leaf;
-    });
-    top->block = Block(scope);
-    root = Stmt(top);
+    root = withChild(root, 0, mapLeaves(childAt(root, 0), [&](const Stmt& leaf) {
+                       auto* consumer = leaf.as<BlockRealizeNode>();
+                       return consumer && reads(*consumer->block, x->data) ? replaced(leaf) : leaf;
+                     }));
   } else {
     root = replaced(root);
   }
