@@ -29,6 +29,10 @@ int64_t BlockInfo::extent(size_t k) const {
   auto c = asConst(extents[k]);
   return c ? *c : -1;
 }
+bool BlockInfo::isContiguous(size_t k) const {
+  return std::ranges::all_of(
+      accesses, [&](const AccessPattern& a) { return a.linear && (a.strides[k] == 1 || a.strides[k] == 0); });
+}
 size_t BlockInfo::column() const {
   size_t last = block->iters.size();
   for (size_t k = 0; k < block->iters.size(); ++k)

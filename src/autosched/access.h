@@ -33,6 +33,8 @@ struct BlockInfo {
   /// Constant extent of axis k, or -1.
   int64_t extent(size_t k) const;
   bool isReduce(size_t k) const;
+  /// Every access moves by one element along axis k, or stays.
+  bool isContiguous(size_t k) const;
   /// The axis of vectors: the last spatial one, but trailing axes of one element do not move anything. The number of
   /// axes when there is none.
   size_t column() const;

@@ -27,11 +27,18 @@ std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope) {
   return blocks;
 }
 
+std::optional<BlockInfo> spatialBlock(const Schedule& sch, const std::string& name) {
+  for (BlockInfo& b : analyseBlocks(sch.func()))
+    if (b.block->name == name && !b.reduces() && b.simpleLoops && !b.extents.empty()) return std::move(b);
+  return std::nullopt;
+}
+
+Result<LoopRV> asOneLoop(Schedule& sch, const std::vector<LoopRV>& loops) {
+  return loops.size() == 1 ? loops[0] : sch.run(Fuse{loops});
+}
+
 Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops) {
-  LoopRV all = loops[0];
-  if (loops.size() > 1) {
-    BEVEL_TRY(all, sch.run(Fuse{loops}));
-  }
+  BEVEL_TRY(LoopRV all, asOneLoop(sch, loops));
   return sch.run(Parallel{all});
 }
 

@@ -29,20 +29,21 @@ Result<Decision> record(Schedule& sch, const Question& q, size_t answer);
 Error refusedAnswer(const Question& q, size_t answer, const Error& why);
 
 /// Asks where what the model chose is legal, and carries the answer out: `apply(schedule, decision)` gives a Status.
-/// Where it is not, nothing is asked and nothing is done: false.
+/// Where it is not, nothing is asked and nothing is done: no answer.
 template <class Apply>
-Result<bool> decideWhereLegal(Schedule& sch, const RuleContext& context, const Question& q, Apply apply) {
+Result<std::optional<size_t>> decideWhereLegal(Schedule& sch, const RuleContext& context, const Question& q,
+                                               Apply apply) {
   Schedule modelled = sch;
   BEVEL_TRY(Decision choice, record(modelled, q, q.choice));
-  if (!apply(modelled, choice)) return false;
+  if (!apply(modelled, choice)) return std::nullopt;
   size_t answer = context.answers ? context.answers(q) : q.choice;
   if (answer == q.choice) {
     sch = std::move(modelled);
-    return true;
+    return answer;
   }
   BEVEL_TRY(Decision other, record(sch, q, answer));
   if (Status done = apply(sch, other); !done) return fail(refusedAnswer(q, answer, done.error()));
-  return true;
+  return answer;
 }
 
 } // namespace bevel

@@ -27,9 +27,8 @@ int elementBits(const BlockInfo& b) {
 }
 
 bool vectorFriendly(const BlockInfo& b, size_t axis) {
-  return std::all_of(b.accesses.begin(), b.accesses.end(), [&](const AccessPattern& a) {
-    return a.buffer->dtype.bits >= 8 && a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
-  });
+  return b.isContiguous(axis) &&
+         std::ranges::none_of(b.accesses, [](const AccessPattern& a) { return a.buffer->dtype.bits < 8; });
 }
 
 constexpr int64_t kBlockVectors = 64;     // vectors of a block of a thread
@@ -52,21 +51,16 @@ int64_t lanesFor(const BlockInfo& b, int64_t length, const Target& target) {
 } // namespace
 
 Result<RuleResult> elementwiseRule(Schedule& sch, const std::string& name, const RuleContext& context) {
-  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
-  auto it =
-      std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
-  if (it == blocks.end() || it->reduces() || !it->simpleLoops || it->extents.empty()) return RuleResult{};
-  const BlockInfo& b = *it;
+  std::optional<BlockInfo> found = spatialBlock(sch, name);
+  if (!found) return RuleResult{};
+  const BlockInfo& b = *found;
   BEVEL_TRY(BlockRV rv, sch.run(GetSblock{name}));
   BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{rv}));
   size_t n = loops.size(), first = n - 1;
   while (first > 0 && contiguousPair(b, first - 1)) --first;
   bool vectors = vectorFriendly(b, n - 1);
   std::vector<LoopRV> outer(loops.begin(), loops.begin() + ptrdiff_t(first));
-  LoopRV inner = loops[n - 1];
-  if (first + 1 < n) {
-    BEVEL_TRY(inner, sch.run(Fuse{{loops.begin() + ptrdiff_t(first), loops.end()}}));
-  }
+  BEVEL_TRY(LoopRV inner, asOneLoop(sch, {loops.begin() + ptrdiff_t(first), loops.end()}));
   int64_t length = product(b, first, n);
   int64_t lanes = vectors ? lanesFor(b, length, context.target) : 1;
   if (lanes > 1) {

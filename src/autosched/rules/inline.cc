@@ -13,6 +13,7 @@
 
 #include "ir/structural.h"
 #include "loop/reduction.h"
+#include "sched/scope.h"
 #include "sched/steps/get.h"
 #include "sched/steps/place.h"
 
@@ -23,11 +24,6 @@ namespace bevel {
 
 using namespace steps;
 namespace {
-
-bool isParam(const PrimFunc& f, const Buffer& b) {
-  return std::any_of(f->buffers.begin(), f->buffers.end(),
-                     [&](const Buffer& p) { return p && p->data == b->data; });
-}
 
 bool reads(const BlockInfo& b, const Buffer& buffer) {
   return std::any_of(b.accesses.begin(), b.accesses.end(),
@@ -89,7 +85,7 @@ bool copiesMuch(const BlockInfo& b, const BlockInfo& reader, const Buffer& buffe
 bool inlinable(const BlockInfo& b, const PrimFunc& f, const std::vector<BlockInfo>& all) {
   if (b.block->iters.size() != b.numSpatial() || !b.block->body.is<StoreNode>()) return false;
   const Buffer& result = b.block->body.as<StoreNode>()->buffer;
-  if (isParam(f, result)) return false;
+  if (isParameter(f, result)) return false;
   size_t readers = 0;
   for (const BlockInfo& other : all) {
     if (other.block->name == b.block->name || !reads(other, result)) continue;
@@ -112,19 +108,17 @@ Result<RuleResult> inlineRule(Schedule& sch, const RuleContext& context) {
     changed = false;
     for (size_t i = 0; i < blocks.size();) {
       const std::string name = blocks[i].block->name;
-      bool inlined = false;
       auto apply = [&](Schedule& s, const Decision& d) -> Status {
-        inlined = d.index == 0;
-        if (!inlined) return {};
+        if (d.index == 1) return {};
         BEVEL_TRY(BlockRV rv, s.run(GetSblock{name}));
         return s.run(ComputeInline{rv});
       };
+      std::optional<size_t> answer;
       if (!kept.contains(name) && inlinable(blocks[i], sch.func(), blocks)) {
-        BEVEL_TRY(bool asked, decideWhereLegal(sch, context, yesNo("inline " + name), apply));
-        if (asked && !inlined) kept.insert(name);
-        inlined &= asked;
+        BEVEL_TRY(answer, decideWhereLegal(sch, context, yesNo("inline " + name), apply));
+        if (answer == 1u) kept.insert(name);
       }
-      if (!inlined) {
+      if (answer != 0u) {
         ++i;
         continue;
       }

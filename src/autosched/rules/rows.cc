@@ -40,8 +40,7 @@ Status vectoriseAlongRow(Schedule& sch, const std::string& name, size_t outside,
     if (b.block->name != name) continue;
     size_t axis = b.block->iters.size() - 1;
     reduction = b.isReduce(axis);
-    for (const AccessPattern& a : b.accesses)
-      contiguous &= a.linear && (a.strides[axis] == 1 || a.strides[axis] == 0);
+    contiguous = b.isContiguous(axis);
   }
   if (!contiguous) return {};
   int64_t lanes = context.target.lanes(kFloat32) * (reduction ? 4 : 1);
@@ -76,23 +75,18 @@ Result<RuleResult> rowsRule(Schedule& sch, const std::string& scope, const RuleC
   std::string why = "one pass over rows of " + last;
   size_t outside = 0;
   if (rows > 0) {
-    LoopRV row = loops[0];
-    if (rows > 1) {
-      BEVEL_TRY(row, sch.run(Fuse{{loops.begin(), loops.begin() + ptrdiff_t(rows)}}));
-    }
+    BEVEL_TRY(LoopRV row, asOneLoop(sch, {loops.begin(), loops.begin() + ptrdiff_t(rows)}));
     outside = 1;
     for (size_t i = blocks.size() - 1; i-- > 0;) {
       const std::string& name = blocks[i].block->name;
-      bool moved = false; // otherwise it stays outside as a loop nest of its own
       auto move = [&](Schedule& s, const Decision& d) -> Status {
-        moved = d.index == 0;
-        if (!moved) return {};
+        if (d.index == 1) return {}; // it stays outside as a loop nest of its own
         BEVEL_TRY(BlockRV b, s.run(GetSblock{name}));
         return s.run(ComputeAt{b, row, true});
       };
-      BEVEL_TRY(bool asked,
+      BEVEL_TRY(auto answer,
                 decideWhereLegal(sch, context, yesNo("move " + name + " into rows of " + last), move));
-      if (asked && moved) why += ", " + name;
+      if (answer == 0u) why += ", " + name;
     }
     BEVEL_TRY(Decision threads, decide(sch, context, yesNo("threads share rows of " + last)));
     if (threads.index == 0) BEVEL_CHECK(sch.run(Parallel{row}));

@@ -18,6 +18,11 @@ struct RuleResult {
 
 /// The blocks directly in a scope.
 std::vector<BlockInfo> blocksOf(const Schedule& sch, const std::string& scope);
+/// A block without reduction and with plain loops, at least one; nothing where the one of that name is another.
+std::optional<BlockInfo> spatialBlock(const Schedule& sch, const std::string& name);
+
+/// Nested loops as one, outermost first.
+Result<LoopRV> asOneLoop(Schedule& sch, const std::vector<LoopRV>& loops);
 
 /// Threads share the iterations of these nested loops, outermost first.
 Status shareAmongThreads(Schedule& sch, const std::vector<LoopRV>& loops);

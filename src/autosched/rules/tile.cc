@@ -113,8 +113,7 @@ std::string epilogueOf(const std::vector<BlockInfo>& blocks, const BlockInfo& re
 
 std::optional<Roles> rolesOf(const std::vector<BlockInfo>& blocks, const std::string& name) {
   Roles r;
-  auto it =
-      std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& x) { return x.block->name == name; });
+  auto it = std::ranges::find_if(blocks, [&](const BlockInfo& x) { return x.block->name == name; });
   if (it == blocks.end() || !it->simpleLoops) return std::nullopt;
   const BlockInfo& b = *it;
   r.reduction = &b;
@@ -209,25 +208,25 @@ std::optional<int64_t> readIndex(const Block& b, const Buffer& buffer) {
   return std::nullopt;
 }
 
-// Copies the panel operand into panels. Returns the copying block; constant operands are packed ahead of
+// Copies the panel operand into panels. Returns the copying block, or null; constant operands are packed ahead of
 // time, outside of all scopes.
-Result<std::optional<BlockRV>> packPanel(Schedule& sch, BlockRV reduction, const Roles& r,
-                                         const TilePlan& plan, const RuleContext& context) {
+Result<BlockRV> packPanel(Schedule& sch, BlockRV reduction, const Roles& r, const TilePlan& plan,
+                          const RuleContext& context) {
   bool constant = isConstantParam(sch.func(), r.panel->buffer);
   BEVEL_TRY(BlockRV user, constant ? sch.run(GetSblock{r.reduction->outermost}) : Result<BlockRV>(reduction));
   BEVEL_TRY(BlockRealize realize, sch.get(user));
   auto dim = soleDim(*r.reduction, *r.panel, r.column);
   auto index = readIndex(realize->block, r.panel->buffer);
-  if (!r.scalar || !dim || !index) return std::optional<BlockRV>();
+  if (!r.scalar || !dim || !index) return BlockRV();
   bool worth = constant || r.panel->strides[r.column] != 1;
   Question pack = yesNo("pack panels of " + r.reduction->block->name, worth);
   BEVEL_TRY(Decision packed, decide(sch, context, pack));
-  if (packed.index == 1) return std::optional<BlockRV>();
+  if (packed.index == 1) return BlockRV();
   BEVEL_TRY(BlockRV copy, sch.run(CacheRead{user, *index, "global"}));
   NodeRef zero = bevel::constant(r.panel->buffer->dtype, 0);
   BEVEL_CHECK(sch.run(TransformLayout{copy, writeBuffer(0), panelMap(r, *dim, plan), AnyArg(zero)}));
   if (constant) BEVEL_CHECK(sch.run(Annotate{copy, "preproc", 1}));
-  return std::optional<BlockRV>(copy);
+  return copy;
 }
 
 // Order of the loops around the tile, by what stays in cache. Returns the loop under which the tile runs.
@@ -267,28 +266,22 @@ Status scheduleAccumulation(Schedule& sch, BlockRV block, const Roles& r, const 
                             size_t outside) {
   BEVEL_TRY(std::vector<LoopRV> loops, sch.run(GetLoops{block}));
   BEVEL_TRY(BlockRealize realize, sch.get(block));
-  auto loopOf = [&](size_t axis) -> Result<std::optional<LoopRV>> {
-    for (size_t i = outside; i < loops.size(); ++i) {
-      BEVEL_TRY(Var v, sch.varOf(loops[i]));
-      if (usesVar(realize->values[axis], v)) return std::optional<LoopRV>(loops[i]);
-    }
-    return std::optional<LoopRV>();
+  auto loopOf = [&](size_t axis) -> LoopRV { // null: none moves the axis
+    for (size_t i = outside; i < loops.size(); ++i)
+      if (usesVar(realize->values[axis], *sch.varOf(loops[i]))) return loops[i];
+    return {};
   };
-  std::vector<LoopRV> order;
-  for (size_t k : r.reduceOrder) {
-    BEVEL_TRY(auto l, loopOf(k));
-    if (l) order.push_back(*l);
-  }
+  std::vector<LoopRV> order, unrolled;
+  for (size_t k : r.reduceOrder)
+    if (LoopRV l = loopOf(k)) order.push_back(l);
   size_t reduceLoops = order.size();
-  std::vector<LoopRV> unrolled;
   for (size_t k = 0; k < r.reduction->block->iters.size(); ++k) {
     if (r.reduction->isReduce(k) || k == r.column) continue;
-    BEVEL_TRY(auto l, loopOf(k));
-    if (l) order.push_back(*l), unrolled.push_back(*l);
+    if (LoopRV l = loopOf(k)) order.push_back(l), unrolled.push_back(l);
   }
-  BEVEL_TRY(auto column, loopOf(r.column));
+  LoopRV column = loopOf(r.column);
   if (!column) return fail(ErrorCode::kIllegal, "the tile has no column loop");
-  BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{*column, {IntArg(), IntArg(plan.lanes)}, false}));
+  BEVEL_TRY(std::vector<LoopRV> parts, sch.run(Split{column, {IntArg(), IntArg(plan.lanes)}, false}));
   order.insert(order.end(), parts.begin(), parts.end());
   unrolled.push_back(parts[0]);
   BEVEL_CHECK(sch.run(Reorder{order}));
@@ -322,8 +315,8 @@ Status parallelOuter(Schedule& sch, const std::vector<LoopRV>& loops, const Role
     return chosen.empty() ? Status() : shareAmongThreads(s, chosen);
   };
   for (; q.choice < shares.size(); ++q.choice) {
-    BEVEL_TRY(bool done, decideWhereLegal(sch, context, q, apply));
-    if (done) break;
+    BEVEL_TRY(auto answer, decideWhereLegal(sch, context, q, apply));
+    if (answer) break;
   }
   return {};
 }
@@ -362,7 +355,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const TileSizes
             const RuleContext& context) {
   const std::string& name = r.reduction->block->name;
   BEVEL_TRY(BlockRV reduction, sch.run(GetSblock{r.reduction->block->name}));
-  BEVEL_TRY(std::optional<BlockRV> copy, packPanel(sch, reduction, r, plan, context));
+  BEVEL_TRY(BlockRV copy, packPanel(sch, reduction, r, plan, context));
   BlockRV out;
   if (r.consumer.empty()) {
     BEVEL_TRY(out, sch.run(CacheWrite{reduction, 0, "register"}));
@@ -405,7 +398,7 @@ Status tile(Schedule& sch, const Roles& r, const TilePlan& plan, const TileSizes
   BEVEL_CHECK(sch.run(Reorder{all}));
   LoopRV at = nest.order.back();
   if (copy && !isConstantParam(sch.func(), r.panel->buffer))
-    BEVEL_CHECK(sch.run(ComputeAt{*copy, columns[0]}));
+    BEVEL_CHECK(sch.run(ComputeAt{copy, columns[0]}));
   BEVEL_CHECK(sch.run(ComputeAt{reduction, at}));
   BEVEL_CHECK(scheduleAccumulation(sch, reduction, r, plan, nest.order.size()));
   for (size_t i = 0; i + 1 < inner.size(); ++i) BEVEL_CHECK(sch.run(Unroll{inner[i]}));
@@ -421,10 +414,6 @@ std::string describe(const std::string& name, const TilePlan& plan) {
   if (plan.chunkRows) why += ", chunks of " + std::to_string(plan.chunkRows) + " rows";
   return why;
 }
-
-} // namespace
-
-namespace {
 
 constexpr size_t kTiles = 8; // that are worth asking for: those of least cycles
 

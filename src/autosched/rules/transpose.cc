@@ -36,11 +36,9 @@ std::optional<size_t> readAxis(const BlockInfo& b, size_t written) {
 } // namespace
 
 Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const RuleContext& context) {
-  std::vector<BlockInfo> blocks = analyseBlocks(sch.func());
-  auto it =
-      std::find_if(blocks.begin(), blocks.end(), [&](const BlockInfo& b) { return b.block->name == name; });
-  if (it == blocks.end() || it->reduces() || !it->simpleLoops || it->extents.empty()) return RuleResult{};
-  const BlockInfo& b = *it;
+  std::optional<BlockInfo> found = spatialBlock(sch, name);
+  if (!found) return RuleResult{};
+  const BlockInfo& b = *found;
   size_t n = b.extents.size();
   auto read = readAxis(b, n - 1);
   if (!read || (b.extent(n - 1) >= 0 && b.extent(n - 1) < kSide / 2)) return RuleResult{};
@@ -52,10 +50,7 @@ Result<RuleResult> transposeRule(Schedule& sch, const std::string& name, const R
   for (size_t k = 0; k < n;) {
     size_t end = k + 1;
     while (end < n && contiguousPair(b, end - 1)) ++end;
-    LoopRV group = loops[k];
-    if (end > k + 1) {
-      BEVEL_TRY(group, sch.run(Fuse{{loops.begin() + ptrdiff_t(k), loops.begin() + ptrdiff_t(end)}}));
-    }
+    BEVEL_TRY(LoopRV group, asOneLoop(sch, {loops.begin() + ptrdiff_t(k), loops.begin() + ptrdiff_t(end)}));
     if (end == n)
       writing = group;
     else if (*read >= k && *read < end)
