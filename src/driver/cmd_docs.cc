@@ -3,7 +3,7 @@
 #include "driver/console.h"
 
 #include "ops/docs.h"
-#include "sched/docs.h"
+#include "sched/step.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -47,16 +47,21 @@ Status registerStep(const StepInfo& row) {
 
 namespace {
 
-Error argumentError(const StepInfo& info, const std::string& text) {
-  std::string usage = "sch." + info.name() + "(";
+/// A call with the names of its arguments.
+std::string signature(const StepInfo& info) {
+  std::string out = "sch." + info.name() + "(";
   for (const StepField& f : info.fields) {
     if (f.role == StepRole::kOut) continue;
-    if (usage.back() != '(') usage += ", ";
-    if (f.role == StepRole::kVariadic) usage += "*";
-    usage += f.name;
-    if (f.isOptional()) usage += "=…";
+    if (out.back() != '(') out += ", ";
+    if (f.role == StepRole::kVariadic) out += "*";
+    out += f.name;
+    if (f.isOptional()) out += "=…";
   }
-  return Error(ErrorCode::kUsage, info.name() + ": " + text).note("usage: " + usage + ")");
+  return out + ")";
+}
+
+Error argumentError(const StepInfo& info, const std::string& text) {
+  return Error(ErrorCode::kUsage, info.name() + ": " + text).note("usage: " + signature(info));
 }
 
 /// The arguments of one call, as they are found.
@@ -105,6 +110,21 @@ Result<Ref<StepNode>> makeStep(const StepInfo& info, const std::vector<NodeRef>&
     if (!f.isOptional() && f.role != StepRole::kOut && !binder.has(f))
       return fail(argumentError(info, "argument " + f.name + " is missing"));
   return binder.step;
+}
+
+std::string stepsMarkdown() {
+  std::string out =
+      "# Schedule steps\n\nGenerated from `src/sched/steps/` and `tests/golden/steps/` by `./dev golden "
+      "--update`. A schedule script, a trace and a tuning record are the same text: one step a line.\n\n";
+  for (const StepInfo* step : allSteps()) {
+    out += "## " + step->name() + "\n\n`" + signature(*step);
+    if (const StepField* result = step->result())
+      out += std::string(" → ") + result->handle + (result->field.type == FieldType::kList ? "s" : "");
+    out += "`";
+    for (const std::string& alias : step->aliases) out += " (also `" + alias + "`)";
+    out += std::string("\n\n") + step->doc + "\n\n";
+  }
+  return out;
 }
 
 Ref<StepNode> copyOf(const StepNode& step) {

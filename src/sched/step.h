@@ -32,6 +32,8 @@ inline const StepInfo& infoOf(const StepNode& step) {
 
 /// All kinds of steps: those of steps.def in its order, then the registered ones.
 std::vector<const StepInfo*> allSteps();
+/// The page of documentation of all steps: docs/steps.md.
+std::string stepsMarkdown();
 /// By name or alias; null when there is none.
 const StepInfo* findStep(std::string_view name);
 /// Adds a kind of step of a program that uses this library: `registerStep(steps::info<MyStep>())`. The row must

@@ -6,6 +6,8 @@ RVKind kindOf(const VarNode& handle) {
   return !handle.dtype.isHandle() ? RVKind::kExpr : handle.scope == "loop" ? RVKind::kLoop : RVKind::kBlock;
 }
 
+static const char* const kHandles[] = {"a block", "a loop", "a sampled integer"}; // by RVKind
+
 const char* describeValue(const NodeRef& v) {
   if (!v) return "None";
   switch (v->kind) {
@@ -21,10 +23,8 @@ const char* describeValue(const NodeRef& v) {
     return "a dictionary";
   case Kind::kLambda:
     return "an index map";
-  case Kind::kVar: {
-    static const char* const kKinds[] = {"a block", "a loop", "a sampled integer"};
-    return kKinds[int(kindOf(*v.as<VarNode>()))];
-  }
+  case Kind::kVar:
+    return kHandles[int(kindOf(*v.as<VarNode>()))];
   default:
     return "an expression";
   }
@@ -35,13 +35,6 @@ Error expectedValue(const char* what, const NodeRef& got) {
 }
 
 namespace {
-
-template <RVKind K> Status setHandle(TypedRV<K>& out, const NodeRef& v, const char* what) {
-  const auto* handle = v.as<VarNode>();
-  if (!handle || kindOf(*handle) != K) return fail(expectedValue(what, v));
-  out = TypedRV<K>(Var(handle));
-  return {};
-}
 
 const IntImmNode* integer(const NodeRef& v) {
   const auto* i = v.as<IntImmNode>();
@@ -71,14 +64,11 @@ NodeRef plainConstant(const NodeRef& v) {
 
 AnyArg::AnyArg(const NodeRef& n) : NodeRef(n.is<VarNode>() ? n : plainConstant(n)) {}
 
-Status setValue(BlockRV& out, const NodeRef& v) {
-  return setHandle(out, v, "a block");
-}
-Status setValue(LoopRV& out, const NodeRef& v) {
-  return setHandle(out, v, "a loop");
-}
-Status setValue(ExprRV& out, const NodeRef& v) {
-  return setHandle(out, v, "a sampled integer");
+Status setHandle(Var& out, RVKind kind, const NodeRef& v) {
+  const auto* handle = v.as<VarNode>();
+  if (!handle || kindOf(*handle) != kind) return fail(expectedValue(kHandles[int(kind)], v));
+  out = Var(handle);
+  return {};
 }
 Status setValue(RV& out, const NodeRef& v) {
   const auto* handle = v.as<VarNode>();
@@ -89,7 +79,7 @@ Status setValue(RV& out, const NodeRef& v) {
 
 Status setValue(IntArg& out, const NodeRef& v) {
   ExprRV handle;
-  if (v && !integer(v) && !setHandle(handle, v, "")) return fail(expectedValue("an integer or None", v));
+  if (v && !integer(v) && !setValue(handle, v)) return fail(expectedValue("an integer or None", v));
   static_cast<NodeRef&>(out) = v;
   return {};
 }

@@ -71,9 +71,10 @@ const char* describeValue(const NodeRef& v);
 Error expectedValue(const char* what, const NodeRef& got);
 
 // Fills a field of a step from a value; fails with what was expected.
-Status setValue(BlockRV& out, const NodeRef& v);
-Status setValue(LoopRV& out, const NodeRef& v);
-Status setValue(ExprRV& out, const NodeRef& v);
+Status setHandle(Var& out, RVKind kind, const NodeRef& v);
+template <RVKind K> Status setValue(TypedRV<K>& out, const NodeRef& v) {
+  return setHandle(out, K, v);
+}
 Status setValue(RV& out, const NodeRef& v);
 Status setValue(IntArg& out, const NodeRef& v);
 Status setValue(BufferArg& out, const NodeRef& v);
