@@ -207,6 +207,10 @@ TEST(Legality, ReverseInlineOfAPart) {
   auto c =
       te::compute(dims({4, 3}), "C", [&](const Array<Var>& i) { return b({i[1], i[0]}) * b({i[1], i[0]}); });
   EXPECT_EQ(scheduled(te::createPrimFunc({a, c}), "sch.reverse_compute_inline(sch.get_sblock(\"C\"))\n"), "");
+  auto d = te::compute(dims({16}), "D", [&](const Array<Var>& i) {
+    return b({floordiv(i[0], 4) + 1, floormod(i[0], 4)}) * constantFloat(kFloat32, 2);
+  });
+  EXPECT_EQ(scheduled(te::createPrimFunc({a, d}), "sch.reverse_compute_inline(sch.get_sblock(\"D\"))\n"), "");
 }
 
 TEST(Refused, FailedStepLeavesTheScheduleUsable) {

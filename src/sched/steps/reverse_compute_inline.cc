@@ -15,7 +15,7 @@ constexpr const char* kDoc =
     R"(Puts a block into its only producer: what the producer would store goes through the block's expression and into its output.
 
 Both must be single stores, the producer not a reduction, and the block must read each element of the intermediate buffer at most
-once, at its axes or at a one-to-one affine map of them that reads all of the buffer. Where it reads only part of the buffer, the producer
+once, at its axes or at a one-to-one affine map of them. Where it reads only part of the buffer, the producer
 is kept to that part by a condition.)";
 
 /// The one buffer that the block reads from another block of the scope, and that block.
@@ -77,86 +77,50 @@ static Status checkMove(const ScopeInfo& info, int producer, int self, const Buf
   return {};
 }
 
-/// How the block's axes index the buffer: each dimension is `axis + offset`, `offset - axis` or the offset alone, and
-/// each axis of more than one value indexes one.
-static Result<std::vector<AxisIndex>> plainIndices(const Array<Expr>& indices, const Block& block,
-                                                   Analyzer& analyzer) {
-  std::vector<AxisIndex> out;
-  std::vector<int> uses(block->iters.size(), 0);
-  for (const Expr& e : indices) {
-    auto index = axisIndex(e, block, analyzer);
-    if (!index || (index->axis >= 0 && std::abs(index->scale) != 1) || !asConst(index->offset))
-      return illegal(quoted(*block) + " reads the buffer not simply at its axes");
-    if (index->axis >= 0 && ++uses[size_t(index->axis)] > 1)
-      return illegal("axis " + block->iters[size_t(index->axis)]->var->name + " indexes two dimensions");
-    out.push_back(*index);
+/// The consumer's axes by the producer's, and where the consumer has instances: it reads each element that the producer
+/// writes at most once, in whatever order.
+static Result<VarMap> axesByProducer(const Block& block, const Array<Expr>& indices, const BlockNode& source,
+                                     const Array<Expr>& sourceIndices, Analyzer& analyzer, Expr& condition) {
+  Array<Expr> ahead,
+      from; // the indices, and the producer's: both negated where the former run against their axis
+  std::vector<bool> against;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    auto index = axisIndex(indices[d], block, analyzer);
+    against.push_back(index && index->scale < 0);
+    auto forward = [&](const Expr& e) { return against[d] ? constant(e->dtype, 0) - e : e; };
+    ahead.push_back(forward(indices[d]));
+    from.push_back(forward(sourceIndices[d]));
   }
-  for (size_t i = 0; i < uses.size(); ++i)
-    if (uses[i] == 0 && !isConst(block->iters[i]->domain->extent, 1))
-      return illegal("axis " + block->iters[i]->var->name + " of " + quoted(*block) +
-                     " does not index the buffer");
-  return out;
-}
-
-/// The consumer's axes by the producer's, where it reads each element that the producer writes once, in whatever order.
-static std::optional<VarMap> axesByElement(const Block& block, const Array<Expr>& indices,
-                                           const BlockNode& source, const Array<Expr>& sourceIndices,
-                                           const std::vector<int>& sourceAxes, Analyzer& analyzer) {
-  auto [map, box] = axisMap(indices, *block);
+  auto [map, box] = axisMap(ahead, *block);
   auto inverse = map.inverse(box, analyzer);
   auto read = map.applyRanges(box, analyzer);
-  if (!inverse || !read) return std::nullopt;
-  for (size_t d = 0; d < sourceAxes.size(); ++d) {
-    Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
-                                        : range(sourceIndices[d], constant(sourceIndices[d]->dtype, 1));
-    if (!analyzer.proveEqual(produced->min, (*read)[d]->min) ||
-        !analyzer.proveEqual(produced->extent, (*read)[d]->extent))
-      return std::nullopt;
+  if (!inverse || !read) {
+    BEVEL_CHECK(indexAxes(indices, *block)); // tells why, where it is simple
+    return illegal(quoted(*block) + " does not read each element of the buffer at most once");
   }
-  Array<Expr> values = inverse->apply(sourceIndices, analyzer);
+  BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceIndices, source));
+  for (const IterVar& iv : source.iters) analyzer.bind(iv->var, iv->domain);
+  condition = boolImm(true);
+  for (size_t d = 0; d < sourceAxes.size(); ++d) {
+    const Expr &at = from[d], &low = (*read)[d]->min, &extent = (*read)[d]->extent;
+    Expr first = at, last = at;
+    if (sourceAxes[d] >= 0) {
+      const IterVar& iv = source.iters[size_t(sourceAxes[d])];
+      first = substitute(at, VarMap{{iv->var, iv->domain->min}});
+      last = substitute(at, VarMap{{iv->var, iv->domain->min + iv->domain->extent - 1}});
+      if (against[d]) std::swap(first, last);
+    }
+    if (!analyzer.prove(first <= low) || !analyzer.prove(low + extent - 1 <= last))
+      return illegal(quoted(source) + " does not provably write all that " + quoted(*block) + " reads");
+    Expr inside = isConst(extent, 1) ? eq(at, low) : logicalAnd(at >= low, at < low + extent);
+    for (const Expr& c : conjuncts(inside))
+      if (!analyzer.prove(c)) condition = logicalAnd(condition, analyzer.simplify(c));
+  }
+  Array<Expr> values = inverse->apply(from, analyzer);
   VarMap axes;
   for (size_t i = 0; i < values.size(); ++i)
     axes[block->iters[i]->var] = castTo(block->iters[i]->var->dtype, values[i]);
   return axes;
-}
-
-/// The consumer's axes by the producer's, and where the consumer has instances.
-static Result<VarMap> axesByProducer(const Block& block, const Array<Expr>& indices, const BlockNode& source,
-                                     const Array<Expr>& sourceIndices, Analyzer& analyzer, Expr& condition) {
-  auto plain = plainIndices(indices, block, analyzer);
-  BEVEL_TRY(std::vector<int> sourceAxes, indexAxes(sourceIndices, source));
-  VarMap map;
-  condition = boolImm(true);
-  if (!plain) {
-    auto all = axesByElement(block, indices, source, sourceIndices, sourceAxes, analyzer);
-    return all ? std::move(*all) : Result<VarMap>(fail(std::move(plain.error())));
-  }
-  const std::vector<AxisIndex>& reads = *plain;
-  for (const IterVar& iv : block->iters) map[iv->var] = iv->domain->min;
-  for (const IterVar& iv : source.iters) analyzer.bind(iv->var, iv->domain);
-  for (size_t d = 0; d < reads.size(); ++d) {
-    Expr at = sourceIndices[d];
-    if (reads[d].axis < 0) {
-      condition = logicalAnd(condition, analyzer.simplify(eq(at, indices[d])));
-      continue;
-    }
-    const IterVar& iv = block->iters[size_t(reads[d].axis)];
-    bool forward = reads[d].scale > 0;
-    Expr offset = castTo(iv->var->dtype, reads[d].offset), last = iv->domain->min + iv->domain->extent - 1;
-    at = castTo(iv->var->dtype, at);
-    Expr value = analyzer.simplify(forward ? at - offset : offset - at);
-    map[iv->var] = value;
-    for (const Expr& c : conjuncts(logicalAnd(value >= iv->domain->min, value <= last)))
-      if (!analyzer.prove(c)) condition = logicalAnd(condition, c);
-    // The producer must reach every instance of the consumer.
-    const Range produced = sourceAxes[d] >= 0 ? source.iters[size_t(sourceAxes[d])]->domain
-                                              : range(sourceIndices[d], constant(at->dtype, 1));
-    Expr low = forward ? iv->domain->min + offset : offset - last,
-         high = forward ? last + offset : offset - iv->domain->min;
-    if (!analyzer.prove(produced->min <= low) || !analyzer.prove(high < produced->min + produced->extent))
-      return illegal(quoted(source) + " does not provably write all that " + quoted(*block) + " reads");
-  }
-  return map;
 }
 
 static Result<Plan> check(const Schedule& sch, const ReverseComputeInline& s) {
