@@ -14,7 +14,7 @@ AccessModel modelOf(const Path& path) {
 }
 
 Result<Path> checkIndependentLoop(const Schedule& sch, LoopRV handle, bool allowReduction) {
-  BEVEL_TRY(Path path, locate(sch, handle));
+  BEVEL_TRY(Path path, sch.locate(handle));
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);

@@ -26,7 +26,7 @@ static Status checkUpdatesInOrder(const ScopeBlock& block) {
 
 Result<Move> moveOf(const Schedule& sch, BlockRV block, LoopRV loop, Analyzer& analyzer) {
   BEVEL_TRY(BlockSite site, siteOf(sch, block));
-  BEVEL_TRY(Path loopPath, locate(sch, loop));
+  BEVEL_TRY(Path loopPath, sch.locate(loop));
   BEVEL_CHECK(checkMovable(site.path, loopPath));
   BEVEL_CHECK(checkCompleteOrReduction(site.info, site.self));
   BEVEL_CHECK(checkOwnsElements(*site.block()));

@@ -133,39 +133,52 @@ Result<const Schedule::Entry*> Schedule::entry(const RV& handle) const {
   return fail(ErrorCode::kUsage, "the handle was not given by this schedule");
 }
 
+std::string Schedule::Entry::str() const {
+  const auto* name = node.as<StringImmNode>();
+  return name ? "block " + name->value : "loop " + cast<VarNode>(node)->name;
+}
+
+Result<const Schedule::Entry*> Schedule::entryHere(const RV& handle) const {
+  BEVEL_TRY(const Entry* e, entry(handle));
+  if (e->func == current_) return e;
+  return fail(ErrorCode::kUsage, e->str() + " belongs to function " + functions_[size_t(e->func)].name);
+}
+
+Result<Path> Schedule::pathOf(const Entry& e) const {
+  const Stmt& root = functions_[size_t(e.func)].func->body;
+  const auto* name = e.node.as<StringImmNode>();
+  Path path;
+  if (!e.gone) path = name ? findBlock(root, name->value) : findLoop(root, cast<VarNode>(e.node));
+  if (!path.target) return fail(ErrorCode::kIllegal, e.str() + " is no longer in the program");
+  return path;
+}
+
+Result<Path> Schedule::locate(const RV& blockOrLoop) const {
+  BEVEL_TRY(const Entry* e, entryHere(blockOrLoop));
+  return pathOf(*e);
+}
+
 Result<std::string> Schedule::nameOf(BlockRV block) const {
-  BEVEL_TRY(const Entry* e, entry(block));
-  const std::string& name = cast<StringImmNode>(e->node)->value;
-  if (e->func != current_)
-    return fail(ErrorCode::kUsage,
-                "block " + name + " belongs to function " + functions_[size_t(e->func)].name);
-  if (e->gone) return fail(ErrorCode::kIllegal, "block " + name + " is no longer in the program");
-  return name;
+  BEVEL_TRY(const Entry* e, entryHere(block));
+  if (e->gone) return fail(ErrorCode::kIllegal, e->str() + " is no longer in the program");
+  return cast<StringImmNode>(e->node)->value;
 }
 
 Result<Var> Schedule::varOf(LoopRV loop) const {
-  BEVEL_TRY(const Entry* e, entry(loop));
-  if (e->func != current_)
-    return fail(ErrorCode::kUsage, "loop " + cast<VarNode>(e->node)->name + " belongs to function " +
-                                       functions_[size_t(e->func)].name);
+  BEVEL_TRY(const Entry* e, entryHere(loop));
   return Var(cast<VarNode>(e->node));
 }
 
 Result<BlockRealize> Schedule::get(BlockRV block) const {
   BEVEL_TRY(const Entry* e, entry(block));
-  const std::string& name = cast<StringImmNode>(e->node)->value;
-  Path path = findBlock(functions_[size_t(e->func)].func->body, name);
-  if (e->gone || !path.target)
-    return fail(ErrorCode::kIllegal, "block " + name + " is no longer in the program");
-  return BlockRealize(cast<BlockRealizeNode>(path.target));
+  BEVEL_TRY(Path path, pathOf(*e));
+  return cast<BlockRealizeNode>(path.target);
 }
 
 Result<For> Schedule::get(LoopRV loop) const {
   BEVEL_TRY(const Entry* e, entry(loop));
-  Path path = findLoop(functions_[size_t(e->func)].func->body, cast<VarNode>(e->node));
-  if (!path.target)
-    return fail(ErrorCode::kIllegal, "loop " + cast<VarNode>(e->node)->name + " is no longer in the program");
-  return For(cast<ForNode>(path.target));
+  BEVEL_TRY(Path path, pathOf(*e));
+  return cast<ForNode>(path.target);
 }
 
 Result<int64_t> Schedule::get(ExprRV value) const {

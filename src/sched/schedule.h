@@ -18,6 +18,8 @@
 
 namespace bevel {
 
+struct Path;
+
 class Schedule {
 public:
   /// A schedule of one tensor program; its name is its global_symbol, or "main". Fails (kInvalid) when it is
@@ -38,16 +40,12 @@ public:
   /// Takes a step, given as its struct (sched/steps/*.h), and gives its result.
   template <class S> auto run(S step) {
     auto node = make<StepOf<S>>(std::move(step));
-    Status done = execute(node);
-    if constexpr (requires { node->value.results; }) {
-      using R = decltype(node->value.results);
-      return done ? Result<R>(node->value.results) : Result<R>(fail(std::move(done.error())));
-    } else if constexpr (requires { node->value.result; }) {
-      using R = decltype(node->value.result);
-      return done ? Result<R>(node->value.result) : Result<R>(fail(std::move(done.error())));
-    } else {
-      return done;
-    }
+    if constexpr (requires { node->value.results; })
+      return execute(node).map([&] { return node->value.results; });
+    else if constexpr (requires { node->value.result; })
+      return execute(node).map([&] { return node->value.result; });
+    else
+      return execute(node);
   }
   /// By name: positional and named arguments, as other languages call it; null is None. The result is a handle, a
   /// List of handles, or null.
@@ -68,6 +66,8 @@ public:
   /// a function other than the one worked on.
   Result<std::string> nameOf(BlockRV block) const;
   Result<Var> varOf(LoopRV loop) const;
+  /// Where the loop or block of a handle stands in the program worked on; fails when it is not there.
+  Result<Path> locate(const RV& blockOrLoop) const;
 
   void seed(uint64_t value) { random_ = value; }
 
@@ -81,14 +81,17 @@ private:
   struct Entry { // what a handle stands for
     RV handle;
     int32_t func;
-    NodeRef node;      // StringImm of the block's name, the loop's Var, or an IntImm
-    bool gone = false; // the block was taken out: a new one of its name is another
+    NodeRef node;            // StringImm of the block's name, the loop's Var, or an IntImm
+    bool gone = false;       // the block was taken out: a new one of its name is another
+    std::string str() const; // "block C", "loop i"
   };
   struct Function {
     std::string name;
     PrimFunc func;
   };
   Result<const Entry*> entry(const RV& handle) const;
+  Result<const Entry*> entryHere(const RV& handle) const; // fails for those of another function
+  Result<Path> pathOf(const Entry& entry) const;
   Status focus(const StepNode& step);
   Status checkResult(const PrimFunc& before) const;
   void carryOut(const Plan& plan, StepNode& step, const std::vector<std::string>& names);

@@ -7,24 +7,6 @@
 
 namespace bevel {
 
-Result<Path> locate(const Schedule& sch, LoopRV loop) {
-  BEVEL_TRY(Var v, sch.varOf(loop));
-  Path path = findLoop(sch.func()->body, v);
-  if (!path.target) return illegal("loop " + v->name + " is no longer in the program");
-  return path;
-}
-
-Result<Path> locate(const Schedule& sch, BlockRV block) {
-  BEVEL_TRY(std::string name, sch.nameOf(block));
-  Path path = findBlock(sch.func()->body, name);
-  if (!path.target) return illegal("block " + name + " is no longer in the program");
-  return path;
-}
-
-Result<Path> locate(const Schedule& sch, const RV& handle) {
-  return kindOf(*handle) == RVKind::kLoop ? locate(sch, LoopRV(handle)) : locate(sch, BlockRV(handle));
-}
-
 Result<BlockRealize> scopeOf(const Path& path) {
   int i = path.scope();
   if (i < 0) return illegal("the root block itself cannot be scheduled");
@@ -71,7 +53,7 @@ void bindContext(const Schedule& sch, const Path& path, Analyzer& analyzer) {
 }
 
 Result<BlockSite> siteOf(const Schedule& sch, BlockRV block) {
-  BEVEL_TRY(Path path, locate(sch, block));
+  BEVEL_TRY(Path path, sch.locate(block));
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
   std::vector<Stmt> around;
   for (int i = 0; i <= path.scope(); ++i) around.push_back(path.ancestors[size_t(i)].node);

@@ -16,10 +16,6 @@ inline tl::unexpected<Error> illegal(std::string message) {
   return fail(ErrorCode::kIllegal, std::move(message));
 }
 
-/// Where the loop or block of a handle stands in the program worked on.
-Result<Path> locate(const Schedule& sch, LoopRV loop);
-Result<Path> locate(const Schedule& sch, BlockRV block);
-Result<Path> locate(const Schedule& sch, const RV& blockOrLoop);
 /// The target of a located path.
 inline For loopAt(const Path& path) {
   return cast<ForNode>(path.target);

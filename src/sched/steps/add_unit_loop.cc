@@ -7,7 +7,7 @@ namespace bevel::steps {
 constexpr const char* kDoc = R"(Puts a loop of one iteration around a block or a loop.)";
 
 static Result<Plan> check(const Schedule& sch, const AddUnitLoop& s) {
-  BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
+  BEVEL_TRY(Path path, sch.locate(s.blockOrLoop));
   BEVEL_CHECK(scopeOf(path));
   DType dtype = kInt64;
   if (auto* loop = path.target.as<ForNode>())

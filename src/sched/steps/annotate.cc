@@ -8,7 +8,7 @@ constexpr const char* kDoc =
     R"(Attaches a key with a value to a block or loop: a constant, a sampled integer, or a list or dictionary of constants. An existing value is replaced.)";
 
 static Result<Plan> check(const Schedule& sch, const Annotate& s) {
-  BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
+  BEVEL_TRY(Path path, sch.locate(s.blockOrLoop));
   if (!s.annVal) return fail(ErrorCode::kUsage, "the annotation has no value");
   NodeRef value = s.annVal;
   if (value.is<VarNode>()) {

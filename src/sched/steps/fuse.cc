@@ -42,7 +42,7 @@ static Status checkExtents(const Schedule& sch, const Nest& nest) {
 static Result<Nest> fusableNest(const Schedule& sch, const Fuse& s) {
   if (s.loops.empty()) return fail(ErrorCode::kUsage, "there is no loop to fuse");
   Nest nest;
-  BEVEL_TRY(nest.path, locate(sch, s.loops[0]));
+  BEVEL_TRY(nest.path, sch.locate(s.loops[0]));
   nest.loops.push_back(loopAt(nest.path));
   nest.extent = nest.loops[0]->extent;
   BEVEL_CHECK(checkPlainLoop(nest.loops[0]));
@@ -51,7 +51,7 @@ static Result<Nest> fusableNest(const Schedule& sch, const Fuse& s) {
     BEVEL_TRY(Var v, sch.varOf(s.loops[i]));
     auto* inner = nest.loops.back()->body.as<ForNode>();
     if (!inner || inner->var != v) {
-      BEVEL_TRY(Path there, locate(sch, s.loops[i]));
+      BEVEL_TRY(Path there, sch.locate(s.loops[i]));
       return illegal(quoted(loopAt(there)) + " is not the only thing in the body of " +
                      quoted(nest.loops.back()));
     }

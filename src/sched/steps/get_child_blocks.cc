@@ -8,7 +8,7 @@ constexpr const char* kDoc =
     R"(Gives the blocks directly inside a block, or under a loop, in program order.)";
 
 static Result<Plan> check(const Schedule& sch, const GetChildBlocks& s) {
-  BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
+  BEVEL_TRY(Path path, sch.locate(s.blockOrLoop));
   const auto* realize = path.target.as<BlockRealizeNode>();
   Plan plan;
   for (const BlockRealize& b : blocksUnder(realize ? realize->block->body : path.target))

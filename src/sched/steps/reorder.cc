@@ -26,7 +26,7 @@ static Result<Chain> findChain(const Schedule& sch, const std::vector<LoopRV>& h
   Chain plan;
   Path deepest;
   for (LoopRV h : handles) {
-    BEVEL_TRY(Path path, locate(sch, h));
+    BEVEL_TRY(Path path, sch.locate(h));
     vars.push_back(loopAt(path)->var);
     if (std::count(vars.begin(), vars.end(), vars.back()) > 1)
       return fail(ErrorCode::kUsage, "loop " + vars.back()->name + " is named twice");

@@ -224,7 +224,7 @@ static Stmt combiningNest(const Factoring& plan) {
 }
 
 static Result<Plan> check(const Schedule& sch, const Rfactor& s) {
-  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(Path path, sch.locate(s.loop));
   BEVEL_TRY(BlockRealize scope, scopeOf(path));
   Factoring plan;
   Path nest = path; // to the outermost loop

@@ -25,7 +25,7 @@ static std::vector<int64_t> sampleTile(Schedule& sch, int64_t extent, size_t n, 
 }
 
 static Result<Plan> check(Schedule& sch, SamplePerfectTile& s) {
-  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(Path path, sch.locate(s.loop));
   auto extent = asConst(loopAt(path)->extent);
   if (!extent || *extent <= 0)
     return illegal("the extent of " + quoted(loopAt(path)) + " is not a positive constant");

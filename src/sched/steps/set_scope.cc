@@ -9,7 +9,7 @@ namespace bevel::steps {
 constexpr const char* kDoc = R"(Changes the storage scope of an intermediate buffer.)";
 
 static Result<Plan> check(const Schedule& sch, const SetScope& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(Path path, sch.locate(s.block));
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   BEVEL_CHECK(checkScope(s.storageScope));

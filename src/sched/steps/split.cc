@@ -37,7 +37,7 @@ static Result<std::vector<int64_t>> knownFactors(const Schedule& sch, const Spli
 }
 
 static Result<Plan> check(const Schedule& sch, const Split& s) {
-  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(Path path, sch.locate(s.loop));
   const For loop = loopAt(path);
   BEVEL_CHECK(checkPlainLoop(loop));
   BEVEL_CHECK(checkFixedRange(loop));

@@ -125,7 +125,7 @@ static int64_t indexIn(const Array<BufferRegion>& regions, const Buffer& buffer)
 }
 
 static Result<Plan> check(const Schedule& sch, const TransformLayout& s) {
-  BEVEL_TRY(Path path, locate(sch, s.block));
+  BEVEL_TRY(Path path, sch.locate(s.block));
   Change plan;
   const Block& block = realizeAt(path)->block;
   BEVEL_TRY(plan.buffer, bufferOf(*block, s.buffer));

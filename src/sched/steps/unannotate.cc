@@ -7,7 +7,7 @@ namespace bevel::steps {
 constexpr const char* kDoc = R"(Removes the annotation of a block or loop.)";
 
 static Result<Plan> check(const Schedule& sch, const Unannotate& s) {
-  BEVEL_TRY(Path path, locate(sch, s.blockOrLoop));
+  BEVEL_TRY(Path path, sch.locate(s.blockOrLoop));
   const Dict& annotations =
       path.target.is<ForNode>() ? loopAt(path)->annotations : realizeAt(path)->block->annotations;
   if (!attr(annotations, s.annKey)) return illegal("there is no annotation " + s.annKey);

@@ -9,7 +9,7 @@ constexpr const char* kDoc =
     R"(Writes out the iterations of a loop one after the other. The extent must be a constant.)";
 
 static Result<Plan> check(const Schedule& sch, const Unroll& s) {
-  BEVEL_TRY(Path path, locate(sch, s.loop));
+  BEVEL_TRY(Path path, sch.locate(s.loop));
   const For loop = loopAt(path);
   if (loop->forKind != ForKind::kSerial)
     return illegal(quoted(loop) + " is already " + kForKindNames[int(loop->forKind)]);

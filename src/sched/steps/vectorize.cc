@@ -45,7 +45,7 @@ static bool reducesByLanes(const For& loop) {
 }
 
 static Result<Plan> check(const Schedule& sch, const Vectorize& s) {
-  BEVEL_TRY(Path found, locate(sch, s.loop));
+  BEVEL_TRY(Path found, sch.locate(s.loop));
   BEVEL_TRY(Path path, checkIndependentLoop(sch, s.loop, reducesByLanes(loopAt(found))));
   const For loop = loopAt(path);
   if (!asConst(loop->extent)) return illegal("the extent of " + quoted(loop) + " is not a constant");
