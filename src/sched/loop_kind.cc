@@ -59,24 +59,4 @@ Plan withKind(const Path& path, ForKind kind, const std::string& thread) {
   return Plan{replaceAt(path, Stmt(loop))};
 }
 
-Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {
-  if (auto* loop = s.as<ForNode>()) {
-    bindLoop(For(loop), analyzer);
-    auto copy = mutableCopy(For(loop));
-    copy->body = simplifyBindings(loop->body, analyzer);
-    analyzer.unbind(loop->var); // that it runs is known inside only
-    return Stmt(copy);
-  }
-  if (auto* realize = s.as<BlockRealizeNode>()) {
-    auto copy = mutableCopy(BlockRealize(realize));
-    for (size_t i = 0; i < copy->values.size(); ++i) copy->values.set(i, analyzer.simplify(copy->values[i]));
-    copy->predicate = analyzer.simplify(copy->predicate);
-    return Stmt(copy);
-  }
-  Stmt out = s;
-  for (int i = 0; i < numChildren(s); ++i)
-    if (Stmt child = childAt(s, i)) out = withChild(out, i, simplifyBindings(child, analyzer));
-  return out;
-}
-
 } // namespace bevel

@@ -19,8 +19,5 @@ Status checkNoneInside(const Path& path, FunctionRef<bool(const ForNode&)> clash
 Status checkThreads(const Stmt& root, const Path& loop);
 /// The path's loop with another kind.
 Plan withKind(const Path& path, ForKind kind, const std::string& thread = "");
-/// Simplifies axis values and predicates of the blocks under a statement, knowing the ranges of the loops
-/// inside it.
-Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer);
 
 } // namespace bevel

@@ -1,7 +1,6 @@
 #include "sched/steps/loops.h"
 
 #include "ir/structural.h"
-#include "sched/loop_kind.h"
 #include "sched/steps/step_impl.h"
 
 namespace bevel::steps {
@@ -70,6 +69,28 @@ static Result<Nest> fusableNest(const Schedule& sch, const Fuse& s) {
   for (const For& l : nest.loops) BEVEL_CHECK(checkFixedRange(l));
   BEVEL_CHECK(checkExtents(sch, nest));
   return nest;
+}
+
+/// Simplifies axis values and predicates of the blocks under a statement, knowing the ranges of the loops
+/// inside it.
+static Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {
+  if (auto* loop = s.as<ForNode>()) {
+    bindLoop(For(loop), analyzer);
+    auto copy = mutableCopy(For(loop));
+    copy->body = simplifyBindings(loop->body, analyzer);
+    analyzer.unbind(loop->var); // that it runs is known inside only
+    return Stmt(copy);
+  }
+  if (auto* realize = s.as<BlockRealizeNode>()) {
+    auto copy = mutableCopy(BlockRealize(realize));
+    for (size_t i = 0; i < copy->values.size(); ++i) copy->values.set(i, analyzer.simplify(copy->values[i]));
+    copy->predicate = analyzer.simplify(copy->predicate);
+    return Stmt(copy);
+  }
+  Stmt out = s;
+  for (int i = 0; i < numChildren(s); ++i)
+    if (Stmt child = childAt(s, i)) out = withChild(out, i, simplifyBindings(child, analyzer));
+  return out;
 }
 
 static Result<Plan> check(const Schedule& sch, const Fuse& s) {
