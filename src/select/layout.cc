@@ -53,6 +53,22 @@ int64_t positionOf(const Order& order, int64_t axis) {
   return at == order.end() ? -1 : at - order.begin();
 }
 
+Order permutation(const Order& from, const Order& to) {
+  Order axes;
+  for (int64_t a : to) axes.push_back(positionOf(from, a));
+  return axes;
+}
+
+bool movesOnlyOnes(const Array<Expr>& shape, const Order& axes) {
+  int64_t last = -1;
+  for (int64_t a : axes) {
+    if (isConst(shape[size_t(a)], 1)) continue;
+    if (a < last) return false;
+    last = a;
+  }
+  return true;
+}
+
 Tensor reshapeHost(const Tensor& t, const std::vector<int64_t>& shape) {
   return TensorObject::wrap(t->dtype, shape, t->bytes(), std::make_shared<Tensor>(t));
 }
@@ -97,17 +113,6 @@ Array<Expr> inOrder(const Array<Expr>& shape, const Order& order) {
   return out;
 }
 
-// Whether a permutation moves nothing but axes of one element.
-bool movesOnlyOnes(const Array<Expr>& shape, const Order& axes) {
-  int64_t last = -1;
-  for (int64_t a : axes) {
-    if (isConst(shape[size_t(a)], 1)) continue;
-    if (a < last) return false;
-    last = a;
-  }
-  return true;
-}
-
 } // namespace
 
 // Binds a call to a variable of the current block, without the checks of dimensions that the original call
@@ -121,8 +126,7 @@ GraphExpr Chooser::bind(const GraphExpr& value, const std::string& hint) {
 }
 
 GraphExpr Chooser::rearrange(const Form& from, const Order& to, const std::string& hint) {
-  Order axes;
-  for (int64_t a : to) axes.push_back(positionOf(from.order, a));
+  Order axes = permutation(from.order, to);
   if (isIdentity(axes)) return from.value;
   if (Tensor value = movableConstant(from.value)) return constantLike(from.value, permuteHost(value, axes));
   const auto* t = knownTensor(from.value);
@@ -212,8 +216,7 @@ Status Chooser::bindResult(const GraphVar& v, Form made) {
   }
   State s{nullptr, {made}};
   if (!v->dataflow) { // seen outside this block: logical, by its own name
-    Order axes;
-    for (size_t a = 0; a < made.order.size(); ++a) axes.push_back(positionOf(made.order, int64_t(a)));
+    Order axes = permutation(made.order, identityOrder(made.order.size()));
     BEVEL_CHECK(
         builder.emitBinding(v, opCall("permute_dims", {made.value}, dict({{"axes", intList(axes)}}))));
     s.logical = v;

@@ -17,6 +17,12 @@ Order identityOrder(size_t rank);
 Order lastOrder(size_t rank); // ranks below 3 have no spatial axes: the identity
 bool isIdentity(const Order& order);
 int64_t positionOf(const Order& order, int64_t axis);
+/// The axes of a permute_dims that takes one order to another.
+Order permutation(const Order& from, const Order& to);
+/// Whether a permutation of a shape moves nothing but axes of one element.
+bool movesOnlyOnes(const Array<Expr>& shape, const Order& axes);
+/// The axes of a permute_dims, none negative; nothing when they are no permutation of a known tensor's.
+std::optional<Order> permutationOf(const GraphCallNode& c);
 
 /// A value whose axes lie in another order than those of the variable it stands for.
 struct Form {
@@ -59,13 +65,13 @@ private:
   std::optional<Form> convertPool(const GraphCallNode& c);
   std::optional<Form> convertElementwise(const GraphCallNode& c, size_t rank);
   std::optional<Form> convertConcat(const GraphCallNode& c);
-  std::optional<Form> convertAxis(const GraphCallNode& c);
-  std::optional<Form> convertSlice(const GraphCallNode& c);
-  std::optional<Form> convertPerAxis(const GraphCallNode& c, size_t lists);
-  std::optional<Form> convertReduce(const GraphCallNode& c);
-  std::optional<Form> convertTake(const GraphCallNode& c);
+  std::optional<Form> convertAxis(const GraphCallNode& c, const Form& x);
+  std::optional<Form> convertSlice(const GraphCallNode& c, const Form& x);
+  std::optional<Form> convertPerAxis(const GraphCallNode& c, const Form& x, size_t lists);
+  std::optional<Form> convertReduce(const GraphCallNode& c, const Form& x);
+  std::optional<Form> convertTake(const GraphCallNode& c, const Form& x);
   std::optional<Form> convertPermute(const GraphCallNode& c);
-  std::optional<Form> convertReshape(const GraphCallNode& c, const TensorTypeNode& result);
+  std::optional<Form> convertReshape(const GraphCallNode& c, const Form& x, const TensorTypeNode& result);
   std::optional<Order> commonOrder(const GraphCallNode& c, size_t rank);
   std::optional<Form> ofForms(const GraphCallNode& c, const Order& order, Dict attrs);
   std::optional<Form> withArg(const GraphCallNode& c, const Form& x, Dict attrs, Order order);

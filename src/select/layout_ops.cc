@@ -64,6 +64,16 @@ bool allOnes(const TensorTypeNode& t) {
   return std::all_of(t.shape.begin(), t.shape.end(), [](const Expr& d) { return isConst(d, 1); });
 }
 
+std::optional<Order> permutationOf(const GraphCallNode& c) {
+  const auto* t = knownTensor(c.args[0]);
+  if (!t) return std::nullopt;
+  Order all = identityOrder(t->shape.size());
+  if (!attr(c.attrs, "axes")) return Order(all.rbegin(), all.rend());
+  auto axes = axesOf(c, "axes", all.size());
+  bool each = axes && std::is_permutation(axes->begin(), axes->end(), all.begin(), all.end());
+  return each ? axes : std::nullopt;
+}
+
 bool isConvolution(const GraphCallNode& c) {
   return convShape(c).has_value();
 }
@@ -92,16 +102,18 @@ std::optional<Form> Chooser::convert(const GraphCallNode& c, const VarBinding& b
   const Op* entry = findOp(op);
   if ((entry && entry->layout == LayoutKind::kAny) || op == "nn.prelu")
     return convertElementwise(c, result.shape.size());
-  if (!formsOf(c.args[0])) return std::nullopt;
+  const std::vector<Form>* forms = formsOf(c.args[0]);
+  if (!forms) return std::nullopt;
+  Form x = (*forms)[0];
   if (op == "nn.softmax" || op == "nn.log_softmax" || op == "flip" || op == "image.resize_axis")
-    return convertAxis(c);
-  if (op == "strided_slice") return convertSlice(c);
-  if (op == "nn.pad") return convertPerAxis(c, 2);
-  if (op == "tile") return convertPerAxis(c, 1);
-  if (op == "take") return convertTake(c);
-  if (op == "reshape" || op == "expand_dims" || op == "squeeze") return convertReshape(c, result);
+    return convertAxis(c, x);
+  if (op == "strided_slice") return convertSlice(c, x);
+  if (op == "nn.pad") return convertPerAxis(c, x, 2);
+  if (op == "tile") return convertPerAxis(c, x, 1);
+  if (op == "take") return convertTake(c, x);
+  if (op == "reshape" || op == "expand_dims" || op == "squeeze") return convertReshape(c, x, result);
   for (const char* reduce : {"sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin"})
-    if (op == reduce) return convertReduce(c);
+    if (op == reduce) return convertReduce(c, x);
   return std::nullopt;
 }
 
@@ -206,14 +218,12 @@ std::optional<Form> Chooser::convertConcat(const GraphCallNode& c) {
 }
 
 // One axis in attribute "axis"; all others pass through.
-std::optional<Form> Chooser::convertAxis(const GraphCallNode& c) {
-  Form x = (*formsOf(c.args[0]))[0];
+std::optional<Form> Chooser::convertAxis(const GraphCallNode& c, const Form& x) {
   auto axis = axisOf(c, x.order.size(), c.opName() == "flip" ? 0 : -1);
   return axis ? withArg(c, x, withAxis(c, x.order, *axis), x.order) : std::nullopt;
 }
 
-std::optional<Form> Chooser::convertSlice(const GraphCallNode& c) {
-  Form x = (*formsOf(c.args[0]))[0];
+std::optional<Form> Chooser::convertSlice(const GraphCallNode& c, const Form& x) {
   if (!knownTensor(c.args[0])) return std::nullopt;
   Order axes;
   if (attr(c.attrs, "axes")) {
@@ -230,8 +240,7 @@ std::optional<Form> Chooser::convertSlice(const GraphCallNode& c) {
 }
 
 // Argument 1 holds `lists` lists of one value an axis, one after the other.
-std::optional<Form> Chooser::convertPerAxis(const GraphCallNode& c, size_t lists) {
-  Form x = (*formsOf(c.args[0]))[0];
+std::optional<Form> Chooser::convertPerAxis(const GraphCallNode& c, const Form& x, size_t lists) {
   size_t rank = x.order.size();
   const auto* values = c.args.size() > 1 ? c.args[1].as<ShapeExprNode>() : nullptr;
   if (!values || values->values.size() != lists * rank) return std::nullopt;
@@ -245,9 +254,8 @@ std::optional<Form> Chooser::convertPerAxis(const GraphCallNode& c, size_t lists
   return Form{GraphExpr(call), out->order};
 }
 
-std::optional<Form> Chooser::convertReduce(const GraphCallNode& c) {
+std::optional<Form> Chooser::convertReduce(const GraphCallNode& c, const Form& x) {
   if (c.args.size() != 1) return std::nullopt;
-  Form x = (*formsOf(c.args[0]))[0];
   size_t rank = x.order.size();
   bool arg = c.opName().starts_with("arg"), keep = attrInt(c.attrs, "keepdims", arg) != 0;
   Order axes = identityOrder(rank);
@@ -273,8 +281,7 @@ std::optional<Form> Chooser::convertReduce(const GraphCallNode& c) {
 }
 
 // Indices of rank 0 or 1: the axis goes or stays.
-std::optional<Form> Chooser::convertTake(const GraphCallNode& c) {
-  Form x = (*formsOf(c.args[0]))[0];
+std::optional<Form> Chooser::convertTake(const GraphCallNode& c, const Form& x) {
   const auto* indices = c.args.size() == 2 ? knownTensor(c.args[1]) : nullptr;
   auto axis = axisOf(c, x.order.size());
   if (!indices || indices->shape.size() > 1 || !axis) return std::nullopt;
@@ -288,16 +295,9 @@ std::optional<Form> Chooser::convertTake(const GraphCallNode& c) {
 
 // Notes the form only. Of several forms of the input, one whose axes come out in logical order is best.
 std::optional<Form> Chooser::convertPermute(const GraphCallNode& c) {
-  const auto* t = knownTensor(c.args[0]);
-  if (!t || !c.args[0].is<GraphVarNode>()) return std::nullopt;
-  size_t rank = t->shape.size();
-  Order axes = identityOrder(rank);
-  std::reverse(axes.begin(), axes.end());
-  if (attr(c.attrs, "axes")) {
-    auto given = axesOf(c, "axes", rank);
-    if (!given || given->size() != rank) return std::nullopt;
-    axes = *given;
-  }
+  auto axes = permutationOf(c);
+  if (!axes || !c.args[0].is<GraphVarNode>()) return std::nullopt;
+  size_t rank = axes->size();
   auto it = states_.find(GraphVar(c.args[0].as<GraphVarNode>()));
   std::vector<Form> from;
   if (it != states_.end()) from = it->second.forms;
@@ -308,9 +308,7 @@ std::optional<Form> Chooser::convertPermute(const GraphCallNode& c) {
   std::optional<Form> best;
   for (const Form& f : from) {
     if (!f.value) return std::nullopt;
-    Form made{f.value, {}};
-    for (int64_t a : f.order) made.order.push_back(positionOf(axes, a));
-    if (std::count(made.order.begin(), made.order.end(), -1)) return std::nullopt; // axes named twice
+    Form made{f.value, permutation(*axes, f.order)};
     if (isIdentity(made.order)) return made;
     if (!best || made.order == lastOrder(rank)) best = made;
   }
@@ -351,10 +349,10 @@ std::vector<Group> groupsOf(Analyzer& an, const Array<Expr>& from, const Array<E
 } // namespace
 
 // Groups keep the order in which their innermost axes lie; each becomes contiguous before the reshape.
-std::optional<Form> Chooser::convertReshape(const GraphCallNode& c, const TensorTypeNode& result) {
+std::optional<Form> Chooser::convertReshape(const GraphCallNode& c, const Form& x,
+                                            const TensorTypeNode& result) {
   const auto* t = knownTensor(c.args[0]);
   if (!t) return std::nullopt;
-  Form x = (*formsOf(c.args[0]))[0];
   std::vector<Group> groups = groupsOf(builder.analyzer(), t->shape, result.shape);
   auto place = [&](const Group& g) {
     int64_t real = -1, any = -1;

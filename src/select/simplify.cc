@@ -6,14 +6,13 @@
 //   gv = R.reshape(lv2, (4, 6))
 #include "graph/op.h"
 #include "graph/rewrite.h"
+#include "select/layout_impl.h"
 #include "select/passes.h"
 
 #include <cmath>
 
 namespace bevel {
 namespace {
-
-using Ints = std::vector<int64_t>;
 
 bool isFloat(const GraphExpr& e, const MatchContext&) {
   const auto* t = knownTensor(e);
@@ -66,38 +65,15 @@ bool isLosslessCast(const GraphExpr& e, const MatchContext&) {
   return from && to && lossless(from->dtype, to->dtype);
 }
 
-// The axes of a permute_dims call, non-negative; empty when they are malformed.
-Ints axesOf(const GraphCallNode& call) {
-  const auto* t = knownTensor(call.args[0]);
-  size_t rank = t ? t->shape.size() : 0;
-  Ints axes = attrInts(call.attrs, "axes");
-  if (!attr(call.attrs, "axes"))
-    for (size_t i = rank; i-- > 0;) axes.push_back(int64_t(i));
-  for (int64_t& a : axes) {
-    if (a < 0) a += int64_t(rank);
-    if (a < 0 || a >= int64_t(rank)) return {};
-  }
-  return axes.size() == rank ? axes : Ints{};
-}
-
 // Whether a move leaves the axes of more than one element in their order.
 bool keepsOrder(const GraphExpr& e, const MatchContext&) {
   const auto& call = *e.as<GraphCallNode>();
-  const auto* t = knownTensor(e);
-  Ints axes = axesOf(call);
-  int64_t last = -1;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (isConst(t->shape[i], 1)) continue;
-    if (axes[i] < last) return false;
-    last = axes[i];
-  }
-  return !axes.empty();
+  auto axes = layout::permutationOf(call);
+  return axes && layout::movesOnlyOnes(knownTensor(call.args[0])->shape, *axes);
 }
 bool movesNothing(const GraphExpr& e, const MatchContext&) {
-  Ints axes = axesOf(*e.as<GraphCallNode>());
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (axes[i] != int64_t(i)) return false;
-  return !axes.empty();
+  auto axes = layout::permutationOf(*e.as<GraphCallNode>());
+  return axes && layout::isIdentity(*axes);
 }
 
 GraphExpr reshapeToRoot(const GraphExpr& x, const Match& m) {
@@ -143,10 +119,10 @@ Rules mergingRules() {
   Pattern wide = call("astype", {x}).where(isLosslessCast).shared(),
           inner = call("permute_dims", {x}).shared();
   auto moveOnce = [=](const Match& m) -> GraphExpr {
-    Ints axes = axesOf(m.root()), first = axesOf(m.call(inner));
-    if (axes.empty() || axes.size() != first.size()) return nullptr;
-    for (int64_t& a : axes) a = first[size_t(a)];
-    return opCall("permute_dims", {m[x]}, dict({{"axes", intList(axes)}}));
+    auto axes = layout::permutationOf(m.root()), first = layout::permutationOf(m.call(inner));
+    if (!axes || !first) return nullptr;
+    for (int64_t& a : *axes) a = (*first)[size_t(a)];
+    return opCall("permute_dims", {m[x]}, dict({{"axes", intList(*axes)}}));
   };
   auto reshaped = [=](const Match& m) { return reshapeToRoot(m[x], m); };
   return {

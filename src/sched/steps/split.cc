@@ -3,6 +3,8 @@
 #include "ir/structural.h"
 #include "sched/steps/step_impl.h"
 
+#include <algorithm>
+
 namespace bevel::steps {
 
 constexpr const char* kDoc =
@@ -51,14 +53,13 @@ static Result<Plan> check(const Schedule& sch, const Split& s) {
     bindDims(sch.func(), analyzer);
     divides = analyzer.prove(eq(floormod(loop->extent, product), constant(loop->extent->dtype, 0)));
   }
-  bool hasInferred = false;
+  bool hasInferred = std::ranges::find(factors, -1) != factors.end();
   DType dtype = loop->var->dtype;
   if (product >
       maxValue(dtype) - std::max<int64_t>(extent.value_or(0) - 1, 0)) // with a tail, what the loops cover
     return illegal("the factors give " + std::to_string(product) + " iterations, which does not fit " +
                    dtype.str() + ", the type of loop " + loop->var->name);
   for (int64_t f : factors) {
-    hasInferred |= f < 0;
     if (f >= 0)
       extents.push_back(constant(dtype, f));
     else if (extent)
@@ -66,16 +67,12 @@ static Result<Plan> check(const Schedule& sch, const Split& s) {
     else
       extents.push_back(floordiv(divides ? loop->extent : loop->extent + (product - 1), product));
   }
-  if (!hasInferred) {
-    if (extent ? product < *extent : true) {
-      if (!extent)
-        return illegal("the extent of loop " + loop->var->name +
-                       " is not a constant: one factor must be None");
-      return illegal("the factors give " + std::to_string(product) + " of the " + std::to_string(*extent) +
-                     " iterations of loop " + loop->var->name);
-    }
-    divides = product == *extent;
-  }
+  if (!hasInferred && !extent)
+    return illegal("the extent of loop " + loop->var->name + " is not a constant: one factor must be None");
+  if (!hasInferred && product < *extent)
+    return illegal("the factors give " + std::to_string(product) + " of the " + std::to_string(*extent) +
+                   " iterations of loop " + loop->var->name);
+  if (!hasInferred) divides = product == *extent;
   if (!divides && s.disablePredication)
     return illegal("the factors do not divide the extent of loop " + loop->var->name +
                    ": without a condition its tail would run over");
