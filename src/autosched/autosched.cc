@@ -144,10 +144,7 @@ Result<DefaultSchedule> scheduleBy(const PrimFunc& f, const Target& target, Redu
                                {"elementwise", on(elementwiseRule, name)}};
     BEVEL_CHECK(runOneOf(sch, out, context, name, rules));
   }
-  auto named = mutableCopy(sch.func());
-  named->attrs = withAttr(named->attrs, "tir.is_scheduled", intImm(1));
-  named->origin = f->origin;
-  out.function = PrimFunc(named);
+  out.function = withOrigin(withAttr(sch.func(), "tir.is_scheduled", intImm(1)), f->origin);
   out.trace = sch.trace();
   return out;
 }

@@ -172,10 +172,7 @@ static Stmt bindRepeatedReads(const Stmt& root, const Buffer& buffer) {
       seen.push_back(load);
       value = Repeated(cast<LoadNode>(load), value).bind(value);
     }
-    if (value == store->value) return n;
-    auto copy = mutableCopy(Store(store));
-    copy->value = value;
-    return Store(copy);
+    return value == store->value ? n : NodeRef(with(Store(store), &StoreNode::value, value));
   }));
 }
 

@@ -127,10 +127,9 @@ Stmt withFill(const Stmt& root, const Buffer& buffer, const Expr& condition, con
   block->writes = {make<const BufferRegionNode>(buffer, element)};
   block->body = store(buffer, value, at);
   Stmt nest = mapLeaves(makeNest(Block(block), axes, true), [&](const Stmt& leaf) -> Stmt {
-    auto realize = mutableCopy(cast<BlockRealizeNode>(leaf));
+    BlockRealize realize = cast<BlockRealizeNode>(leaf);
     for (size_t d = 0; d < indices.size(); ++d) map[indices[d]] = realize->values[d];
-    realize->predicate = substitute(condition, map);
-    return Stmt(realize);
+    return with(realize, &BlockRealizeNode::predicate, substitute(condition, map));
   });
   return insertUnder(findAllocator(root, buffer->data), 0, nest);
 }

@@ -53,10 +53,7 @@ Status checkThreads(const Stmt& root, const Path& changed) {
 }
 
 Plan withKind(const Path& path, ForKind kind, const std::string& thread) {
-  auto loop = mutableCopy(loopAt(path));
-  loop->forKind = kind;
-  loop->thread = thread;
-  return Plan{replaceAt(path, Stmt(loop))};
+  return Plan{replaceAt(path, with(loopAt(path), &ForNode::forKind, kind, &ForNode::thread, thread))};
 }
 
 } // namespace bevel

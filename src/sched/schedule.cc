@@ -233,11 +233,7 @@ Status Schedule::checkResult(const PrimFunc& before) const {
 
 /// Handles of a block that was renamed follow it; those of one that was taken out stay without one.
 void Schedule::carryOut(const Plan& plan, StepNode& step, const std::vector<std::string>& names) {
-  if (plan.body) {
-    auto f = mutableCopy(func());
-    f->body = plan.body;
-    functions_[size_t(current_)].func = PrimFunc(f);
-  }
+  if (plan.body) functions_[size_t(current_)].func = with(func(), &PrimFuncNode::body, plan.body);
   for (Entry& e : plan.block.empty() ? std::span<Entry>() : std::span(entries_)) {
     const auto* name = e.node.as<StringImmNode>();
     if (!name || e.gone || e.func != current_ || name->value != plan.block) continue;

@@ -173,12 +173,9 @@ Stmt guarded(const Stmt& s, const Expr& condition) {
     return Stmt(copy);
   }
   if (auto* loop = s.as<ForNode>()) {
-    auto copy = mutableCopy(For(loop));
     Expr zero = constant(loop->var->dtype, 0);
-    copy->min = lazily(condition, loop->min, zero);
-    copy->extent = lazily(condition, loop->extent, zero);
-    copy->body = guarded(loop->body, condition);
-    return Stmt(copy);
+    return with(For(loop), &ForNode::min, lazily(condition, loop->min, zero), &ForNode::extent,
+                lazily(condition, loop->extent, zero), &ForNode::body, guarded(loop->body, condition));
   }
   bool reads = false;
   forEachChild(s, [&](const NodeRef& child, Role) { reads |= child.is<ExprNode>() && readsMemory(child); });
@@ -195,8 +192,7 @@ Stmt withAnnotation(const Stmt& s, const std::string& key, NodeRef value) {
     Dict out = withAttr(d, key, std::move(value));
     return out && out->keys.empty() ? Dict() : out;
   };
-  if (auto* loop = s.as<ForNode>())
-    return with(For(loop), &ForNode::annotations, change(loop->annotations));
+  if (auto* loop = s.as<ForNode>()) return with(For(loop), &ForNode::annotations, change(loop->annotations));
   BlockRealize realize = cast<BlockRealizeNode>(s);
   return withBlock(realize, &BlockNode::annotations, change(realize->block->annotations));
 }

@@ -55,9 +55,7 @@ NodeRef plainConstant(const NodeRef& v) {
     if (!items.back()) return nullptr;
   }
   if (l) return list(items);
-  auto copy = mutableCopy(Ref<const DictNode>(d));
-  copy->values = items;
-  return copy;
+  return with(Dict(d), &DictNode::values, items);
 }
 
 } // namespace

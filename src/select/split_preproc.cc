@@ -109,9 +109,7 @@ PrimFunc mainProgram(const PrimFunc& f, const BlockRealize& root, const std::vec
     if (i < numInputs) kept.push_back(i);
     add(f->params[i], f->buffers[i]);
   }
-  auto realize = mutableCopy(root);
-  realize->block = Block(block);
-  out->body = Stmt(realize);
+  out->body = with(root, &BlockRealizeNode::block, Block(block));
   out->attrs = withAttr(out->attrs, "layout_free_buffers", nullptr);
   return out;
 }

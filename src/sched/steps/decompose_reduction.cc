@@ -88,11 +88,8 @@ static Result<Plan> check(const Schedule& sch, const DecomposeReduction& s) {
               updateName = freshBlockName(root, block->name + "_update");
   Stmt nest = initNest(realize, init, initName, "_init");
 
-  auto update = mutableCopy(withoutInit(block));
-  update->name = updateName;
-  auto newRealize = mutableCopy(realize);
-  newRealize->block = Block(update);
-  Stmt loop = Stmt(newRealize);
+  Block update = with(withoutInit(block), &BlockNode::name, updateName);
+  Stmt loop = with(realize, &BlockRealizeNode::block, update);
   for (size_t i = around.size(); i-- > at;) loop = withChild(around[i].node, around[i].slot, loop);
   return Plan{replaceFrom(site.path, at, seq({nest, loop})), {str(initName)}, block->name, updateName};
 }

@@ -76,10 +76,9 @@ static Result<Nest> fusableNest(const Schedule& sch, const Fuse& s) {
 static Stmt simplifyBindings(const Stmt& s, Analyzer& analyzer) {
   if (auto* loop = s.as<ForNode>()) {
     bindLoop(For(loop), analyzer);
-    auto copy = mutableCopy(For(loop));
-    copy->body = simplifyBindings(loop->body, analyzer);
+    Stmt body = simplifyBindings(loop->body, analyzer);
     analyzer.unbind(loop->var); // that it runs is known inside only
-    return Stmt(copy);
+    return with(For(loop), &ForNode::body, body);
   }
   if (auto* realize = s.as<BlockRealizeNode>()) {
     auto copy = mutableCopy(BlockRealize(realize));

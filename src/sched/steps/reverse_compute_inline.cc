@@ -145,16 +145,16 @@ static Result<Plan> check(const Schedule& sch, const ReverseComputeInline& s) {
             axesByProducer(block, indices, source.block(), sourceStore->indices, analyzer, condition));
   const Expr& value = sourceStore->value;
   Path at = findBlock(withoutAlloc(withoutBlock(self.site.path), between->data), source.name());
-  auto realize = mutableCopy(realizeAt(at));
-  auto both = mutableCopy(realize->block);
-  both->body =
+  BlockRealize realize = realizeAt(at);
+  Stmt body =
       replaceReads(substitute(self.store, map), between, value, [&](const Array<Expr>&) { return value; });
-  both->origin = mergeOrigins(both->origin, block->origin);
+  Block both = with(realize->block, &BlockNode::body, body, &BlockNode::origin,
+                    mergeOrigins(realize->block->origin, block->origin));
   VarMap values;
   for (size_t i = 0; i < both->iters.size(); ++i) values[both->iters[i]->var] = realize->values[i];
-  realize->block = withDetectedAccess(Block(both));
-  realize->predicate = logicalAnd(realize->predicate, substitute(condition, values));
-  return Plan{.body = replaceAt(at, Stmt(realize)), .block = block->name};
+  realize = with(realize, &BlockRealizeNode::block, withDetectedAccess(both), &BlockRealizeNode::predicate,
+                 logicalAnd(realize->predicate, substitute(condition, values)));
+  return Plan{.body = replaceAt(at, realize), .block = block->name};
 }
 
 STEP_INFO(ReverseComputeInline, "reverse_compute_inline", kDoc)

@@ -189,10 +189,9 @@ static Stmt combiningNest(const Factoring& plan) {
   std::vector<For> kept;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     if (!plan.driven[i].spatial && i != plan.factored) continue;
-    auto loop = mutableCopy(plan.loops[i]);
-    loop->var = var(loop->var->name, loop->var->dtype);
-    loopMap[plan.loops[i]->var] = loop->var;
-    kept.push_back(For(loop));
+    const Var& old = plan.loops[i]->var;
+    kept.push_back(with(plan.loops[i], &ForNode::var, var(old->name, old->dtype)));
+    loopMap[old] = kept.back()->var;
   }
   for (size_t v = 0; v < block->iters.size(); ++v) {
     if (block->iters[v]->type != IterType::kSpatial) continue;

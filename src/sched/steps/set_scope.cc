@@ -13,9 +13,8 @@ static Result<Plan> check(const Schedule& sch, const SetScope& s) {
   BEVEL_TRY(Buffer buffer, bufferOf(*realizeAt(path)->block, s.buffer));
   BEVEL_CHECK(checkIntermediate(sch.func(), buffer));
   BEVEL_CHECK(checkScope(s.storageScope));
-  auto changed = mutableCopy(buffer);
-  changed->scope = s.storageScope;
-  return Plan{replaceBuffers(sch.func()->body, BufferMap{{buffer->data, Buffer(changed)}})};
+  Buffer changed = with(buffer, &BufferNode::scope, s.storageScope);
+  return Plan{replaceBuffers(sch.func()->body, BufferMap{{buffer->data, changed}})};
 }
 
 STEP_INFO(SetScope, "set_scope", kDoc)

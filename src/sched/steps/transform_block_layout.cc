@@ -80,11 +80,10 @@ static Result<Plan> check(const Schedule& sch, const TransformBlockLayout& s) {
   changed->writes = writes;
   Stmt nest = makeNest(Block(changed), axes, true);
   nest = mapLeaves(nest, [&](const Stmt& leaf) -> Stmt {
-    auto copy = mutableCopy(cast<BlockRealizeNode>(leaf));
+    BlockRealize realize = cast<BlockRealizeNode>(leaf);
     VarMap values;
-    for (size_t k = 0; k < copy->values.size(); ++k) values[inverse.map.initial[k]] = copy->values[k];
-    copy->predicate = logicalNot(substitute(inverse.padding, values));
-    return Stmt(copy);
+    for (size_t k = 0; k < realize->values.size(); ++k) values[inverse.map.initial[k]] = realize->values[k];
+    return with(realize, &BlockRealizeNode::predicate, logicalNot(substitute(inverse.padding, values)));
   });
   return Plan{replaceAt(path, nest)};
 }

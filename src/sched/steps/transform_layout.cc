@@ -152,9 +152,7 @@ static Result<Plan> check(const Schedule& sch, const TransformLayout& s) {
   Analyzer analyzer;
   bindDims(sch.func(), analyzer);
   BEVEL_TRY(plan.layout, layoutOf(s.indexMap, buffer->shape, analyzer));
-  auto changed = mutableCopy(buffer);
-  changed->shape = plan.layout.shape;
-  plan.changed = Buffer(changed);
+  plan.changed = with(buffer, &BufferNode::shape, plan.layout.shape);
   if (s.padValue) {
     BEVEL_TRY(plan.padValue, padConstant(s.padValue, buffer->dtype));
     BEVEL_CHECK(planWriter(path, plan));
