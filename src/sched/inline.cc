@@ -185,10 +185,7 @@ Stmt replaceReads(const Stmt& root, const Buffer& buffer, const Expr& value,
         if (isLoadOf(n, buffer)) return freshen(valueAt(n.as<LoadNode>()->indices));
         auto* block = n.as<BlockNode>();
         if (!block) return n;
-        bool declared = std::ranges::any_of(block->reads.raw(), [&](const NodeRef& r) {
-          return r.as<BufferRegionNode>()->buffer->data == buffer->data;
-        });
-        return declared ? NodeRef(withDetectedAccess(Block(block))) : n;
+        return touches(block->reads, buffer->data) ? NodeRef(withDetectedAccess(Block(block))) : n;
       }));
 }
 

@@ -31,13 +31,10 @@ bool reads(const BlockInfo& b, const Buffer& buffer) {
 }
 
 bool branches(const Block& b) {
-  bool any = false;
-  walk(b->body, [&](const NodeRef& n) {
+  return anyNode(b->body, [&](const NodeRef& n) {
     const auto* c = n.as<CallNode>();
-    any |= n.is<SelectNode>() || n.is<IfNode>() || (c && c->op == Intrin::kIfThenElse);
-    return true;
+    return n.is<SelectNode>() || n.is<IfNode>() || (c && c->op == Intrin::kIfThenElse);
   });
-  return any;
 }
 
 // A reduction whose vectors run across results: a contraction (one operand moves along the last result axis

@@ -40,14 +40,10 @@ static Status checkAccesses(const PrimFunc& f, const Buffer& buffer) {
   blocks.push_back(root); // for what stands outside of the others
   for (const BlockRealize& r : blocks) {
     BEVEL_CHECK(checkPlainReads(r, buffer));
-    Status status;
-    walk(r, [&](const NodeRef& n) {
-      auto* s = n.as<StoreNode>();
-      if (s && s->buffer->data == buffer->data && (s->predicate || s->value->dtype.isVector()))
-        status = illegal("block " + r->block->name + " stores vectors into buffer " + buffer->name);
-      return bool(status);
+    bool vectors = anyNode<StoreNode>(r, [&](const StoreNode& s) {
+      return s.buffer->data == buffer->data && (s.predicate || s.value->dtype.isVector());
     });
-    BEVEL_CHECK(std::move(status));
+    if (vectors) return illegal("block " + r->block->name + " stores vectors into buffer " + buffer->name);
   }
   return {};
 }
