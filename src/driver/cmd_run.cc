@@ -65,7 +65,7 @@ std::string summary(const HostValue& v) {
     else if (t.dtype.code == TypeCode::kComplex)
       values += "…";
     else
-      values += std::to_string(t.asInt(i));
+      values += t.dtype.isUInt() ? std::to_string(uint64_t(t.asInt(i))) : std::to_string(t.asInt(i));
   }
   return fmt::format("{}[{}] = {}{}", t.dtype.str(), shape, values, t.size() > 8 ? ", …" : "");
 }
@@ -85,6 +85,8 @@ json valueJson(const HostValue& v) {
       values.push_back(t.strings[size_t(i)]);
     else if (t.dtype.code == TypeCode::kComplex)
       values.push_back("complex");
+    else if (t.dtype.isUInt())
+      values.push_back(uint64_t(t.asInt(i)));
     else if (!t.dtype.isFloat())
       values.push_back(t.asInt(i));
     else if (std::isfinite(t.asDouble(i)))
