@@ -72,9 +72,9 @@ Result<PrimFunc> stub(const Module& module, const std::string& name, const PrimF
   Array<NodeRef> args{make<const StringImmNode>(packed)};
   for (size_t i : kernelBuffers(f)) args.push_back(f->buffers[i]);
   for (const Var& v : kernelDims(f)) args.push_back(v);
-  auto out = mutableCopy(f);
-  out->body = make<const EvaluateNode>(callAs(DType::Void(), Intrin::kCallPacked, args));
-  return withAttr(PrimFunc(out), "num_outputs", intImm(int64_t(kernelOutputs(f).size())));
+  Stmt body = make<const EvaluateNode>(callAs(DType::Void(), Intrin::kCallPacked, args));
+  return withAttr(with(f, &PrimFuncNode::body, body), "num_outputs",
+                  intImm(int64_t(kernelOutputs(f).size())));
 }
 
 } // namespace

@@ -166,9 +166,7 @@ namespace {
 GraphExpr withType(const GraphExpr& value, const Type& type) {
   const auto* call = value.as<GraphCallNode>();
   if (!call || call->type == type) return value;
-  auto copy = mutableCopy(cast<GraphCallNode>(value));
-  copy->type = type;
-  return GraphExpr(copy);
+  return with(cast<GraphCallNode>(value), &GraphCallNode::type, type);
 }
 
 } // namespace

@@ -91,9 +91,7 @@ private:
 
 Module convertToDataflow(const Module& module) {
   return *mapFunctions(module, [](const Module& soFar, const Function& f) -> Result<Function> {
-    auto copy = mutableCopy(f);
-    copy->body = Grouper(soFar).seq(f->body);
-    return Function(copy);
+    return with(f, &FunctionNode::body, Grouper(soFar).seq(f->body));
   });
 }
 

@@ -79,10 +79,7 @@ public:
     if (f->result && contradicts(f->result, type, analyzer_))
       return fail(placed(mismatch("function '" + name + "'", f->result, type), f));
     if (body == f->body && f->result) return f;
-    auto copy = mutableCopy(f);
-    copy->body = body;
-    if (!copy->result) copy->result = type;
-    return Function(copy);
+    return with(f, &FunctionNode::body, body, &FunctionNode::result, f->result ? f->result : type);
   }
 
 private:
@@ -109,13 +106,8 @@ private:
                                                        : matchCast(cast<MatchCastNode>(b)));
         bindings.push_back(std::move(next));
       }
-      if (bindings == block->bindings) {
-        blocks.push_back(block);
-        continue;
-      }
-      auto copy = mutableCopy(block);
-      copy->bindings = std::move(bindings);
-      blocks.push_back(BindingBlock(copy));
+      bool same = bindings == block->bindings;
+      blocks.push_back(same ? block : with(block, &BindingBlockNode::bindings, std::move(bindings)));
     }
     BEVEL_TRY(GraphExpr body, renamed(s->body));
     InferContext context(analyzer_);
@@ -135,11 +127,9 @@ private:
     if (stated && contradicts(stated, type, analyzer_))
       return fail(placed(mismatch("variable '" + b->var->name + "'", stated, type), b));
     if (stated && *value == b->value) return NodeRef(b);
-    auto copy = mutableCopy(b);
-    copy->value = *value;
-    if (!stated)
-      copy->var = variables_[b->var] = make<const GraphVarNode>(b->var->name, type, b->var->dataflow);
-    return NodeRef(copy);
+    GraphVar var = b->var;
+    if (!stated) var = variables_[var] = make<const GraphVarNode>(var->name, type, var->dataflow);
+    return NodeRef(with(b, &VarBindingNode::value, *value, &VarBindingNode::var, var));
   }
 
   Result<NodeRef> matchCast(const MatchCast& b) {
@@ -148,9 +138,7 @@ private:
     if (b->var->type && contradicts(b->var->type, b->pattern, analyzer_))
       return fail(placed(mismatch("variable '" + b->var->name + "'", b->var->type, b->pattern), b));
     if (value == b->value) return NodeRef(b);
-    auto copy = mutableCopy(b);
-    copy->value = std::move(value);
-    return NodeRef(copy);
+    return NodeRef(with(b, &MatchCastNode::value, std::move(value)));
   }
 
   // The type of a bound value; what its variable states (or nothing) where that is all there is to know.
@@ -222,10 +210,8 @@ private:
     bool spread = tensors && tensors->items.size() == 1 && tensors->items[0]->type.is<TupleTypeNode>();
     Array<GraphExpr> args = withConstants(*renamed);
     if (renamed == c && !spread && args == c->args) return GraphExpr(c);
-    auto copy = mutableCopy(renamed);
-    copy->type = c->type, copy->args = std::move(args);
-    if (spread) copy->args.set(1, tensors->items[0]);
-    return GraphExpr(copy);
+    if (spread) args.set(1, tensors->items[0]);
+    return GraphExpr(with(renamed, &GraphCallNode::type, c->type, &GraphCallNode::args, std::move(args)));
   }
 
   Result<GraphExpr> branches(const GraphIf& e) {
@@ -243,11 +229,9 @@ private:
       return fail(placed(mismatch("the value of a branch", e->type, joined), e));
     if (e->type && condition == e->condition && parts[0] == e->thenBranch && parts[1] == e->elseBranch)
       return GraphExpr(e);
-    auto copy = mutableCopy(e);
-    copy->condition = std::move(condition);
-    copy->thenBranch = std::move(parts[0]), copy->elseBranch = std::move(parts[1]);
-    if (!copy->type) copy->type = joined;
-    return GraphExpr(copy);
+    return GraphExpr(with(e, &GraphIfNode::condition, condition, &GraphIfNode::thenBranch, parts[0],
+                          &GraphIfNode::elseBranch, parts[1], &GraphIfNode::type,
+                          e->type ? e->type : joined));
   }
 
   ModuleTypes& all_;

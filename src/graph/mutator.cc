@@ -132,9 +132,7 @@ Result<Function> ExprMutator::mutateFunction(const Function& f) {
   auto made = cast<FunctionNode>(builder.module()->find((*name)->name));
   builder.removeFunction(*name);
   if (!faults_.empty()) return fail(faults_.front());
-  auto copy = mutableCopy(made);
-  copy->origin = f->origin;
-  return Function(copy);
+  return with(made, &FunctionNode::origin, f->origin);
 }
 
 Result<Module> ExprMutator::mutateModule() {

@@ -88,9 +88,8 @@ Result<OpProgram> programOf(const GraphCall& call) {
 Result<GraphCall> BlockBuilder::callTir(const GraphCall& call, const std::string& name) {
   BEVEL_TRY(Traced traced, traceOp(call));
   GlobalVar f = addFunction(traced.program.function, toIdentifier(name.empty() ? call->opName() : name, "f"));
-  auto result = mutableCopy(tirCall(f, traced.program, resultTypes(call, traced.results)));
-  result->origin = call->origin;
-  return GraphCall(result);
+  return with(tirCall(f, traced.program, resultTypes(call, traced.results)), &GraphCallNode::origin,
+              call->origin);
 }
 
 Result<GraphVar> BlockBuilder::emitTe(FunctionRef<Result<TeTensors>(const TeTensors&)> f,

@@ -154,9 +154,7 @@ private:
     });
     auto type = parts ? builder.infer(*parts) : Result<Type>(nullptr);
     if (!type || !*type) return nullptr;
-    auto copy = mutableCopy(cast<GraphCallNode>(*parts));
-    copy->type = *type;
-    return typed_[e] = GraphExpr(copy);
+    return typed_[e] = with(cast<GraphCallNode>(*parts), &GraphCallNode::type, *type);
   }
 
   // A variable of a dataflow block is seen in its block only.

@@ -45,20 +45,17 @@ Result<GraphExpr> mapOperands(const GraphExpr& value, FunctionRef<Result<GraphEx
   });
   if (error) return fail(std::move(*error));
   if (mapped == value || !mapped.is<GraphCallNode>()) return cast<GraphExprNode>(mapped);
-  auto call = mutableCopy(cast<GraphCallNode>(mapped));
-  call->type = nullptr;
-  return GraphExpr(call);
+  return GraphExpr(with(cast<GraphCallNode>(mapped), &GraphCallNode::type, nullptr));
 }
 
 Result<NodeRef> mapBranches(const NodeRef& binding, FunctionRef<Result<SeqExpr>(const SeqExpr&)> f) {
   const auto* bound = binding.as<VarBindingNode>();
   if (!bound || !bound->value.is<GraphIfNode>()) return binding;
-  auto branch = mutableCopy(cast<GraphIfNode>(bound->value));
-  BEVEL_TRY(branch->thenBranch, f(branch->thenBranch));
-  BEVEL_TRY(branch->elseBranch, f(branch->elseBranch));
-  auto copy = mutableCopy(cast<VarBindingNode>(binding));
-  copy->value = GraphIf(branch);
-  return NodeRef(copy);
+  GraphIf branch = cast<GraphIfNode>(bound->value);
+  BEVEL_TRY(SeqExpr yes, f(branch->thenBranch));
+  BEVEL_TRY(SeqExpr no, f(branch->elseBranch));
+  branch = with(branch, &GraphIfNode::thenBranch, yes, &GraphIfNode::elseBranch, no);
+  return NodeRef(with(VarBinding(bound), &VarBindingNode::value, branch));
 }
 
 } // namespace bevel

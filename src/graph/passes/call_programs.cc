@@ -184,9 +184,8 @@ PrimFunc inCallOrder(const PrimFunc& f, const Roles& roles) {
     copies.push_back(root ? root->block->body : f->body);
     out->body = seq(copies);
     if (root) {
-      auto block = mutableCopy(root->block);
-      block->body = out->body;
-      out->body = make<const BlockRealizeNode>(root->values, root->predicate, Block(block));
+      Block block = with(root->block, &BlockNode::body, out->body);
+      out->body = make<const BlockRealizeNode>(root->values, root->predicate, block);
     }
   }
   return withAttr(PrimFunc(out), "num_outputs", intImm(int64_t(roles.results.size())));

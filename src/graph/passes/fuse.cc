@@ -327,15 +327,15 @@ Result<SeqExpr> fuseSequence(BlockBuilder& programs, const std::unordered_set<co
                              const Ask& ask, const SeqExpr& seq) {
   auto copy = mutableCopy(seq);
   for (size_t i = 0; i < seq->blocks.size(); ++i) {
-    auto inner = mutableCopy(seq->blocks[i]);
-    inner->bindings = {};
+    Array<NodeRef> bindings;
     for (const NodeRef& b : seq->blocks[i]->bindings) {
       BEVEL_TRY(NodeRef mapped, mapBranches(b, [&](const SeqExpr& branch) {
                   return fuseSequence(programs, usedOutside, ask, branch);
                 }));
-      inner->bindings.push_back(mapped);
+      bindings.push_back(mapped);
     }
-    BEVEL_TRY(BindingBlock fused, BlockFuser(programs, usedOutside, ask).run(BindingBlock(inner)));
+    BindingBlock inner = with(seq->blocks[i], &BindingBlockNode::bindings, bindings);
+    BEVEL_TRY(BindingBlock fused, BlockFuser(programs, usedOutside, ask).run(inner));
     copy->blocks.set(i, fused);
   }
   return SeqExpr(copy);
@@ -351,9 +351,7 @@ Result<Module> fuse(const Module& module, const Ask& ask) {
     OutsideUses uses;
     uses.visit(f->body);
     BEVEL_TRY(SeqExpr body, fuseSequence(programs, uses.found, ask, f->body));
-    auto copy = mutableCopy(f);
-    copy->body = body;
-    programs.updateFunction(module->names[i], Function(copy));
+    programs.updateFunction(module->names[i], with(f, &FunctionNode::body, body));
   }
   return removeDead(programs.module());
 }

@@ -99,9 +99,7 @@ private:
     for (const BufferRegion& r : block->reads)
       if (!gone.count(r->buffer->data)) reads.push_back(r);
     if (reads.size() == block->reads.size()) return block;
-    auto copy = mutableCopy(block);
-    copy->reads = reads;
-    return copy;
+    return with(block, &BlockNode::reads, reads);
   }
 
   // Unique names, and the model's nodes that the blocks come from.

@@ -262,11 +262,8 @@ public:
     storage_ = make<const GraphVarNode>("storage", make<const ObjectTypeNode>("storage"));
     SeqExpr body = rewriteSeq(function_->body);
     if (!items_.empty()) body = withStorage(body);
-    auto f = mutableCopy(function_);
-    f->body = body;
-    f->pure = false;
-    f->attrs = withAttr(f->attrs, "arena_bytes", plan_.total);
-    return cast<FunctionNode>(visibleEverywhere(Function(f)));
+    Function f = with(function_, &FunctionNode::body, body, &FunctionNode::pure, false);
+    return cast<FunctionNode>(visibleEverywhere(withAttr(f, "arena_bytes", plan_.total)));
   }
 
 private:

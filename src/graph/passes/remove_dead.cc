@@ -26,9 +26,7 @@ public:
       BindingBlock b = cleanBlock(seq->blocks[i]);
       if (!b->bindings.empty()) blocks.insert(blocks.begin(), b);
     }
-    auto copy = mutableCopy(seq);
-    copy->blocks = Array<BindingBlock>(blocks);
-    return copy;
+    return with(seq, &SeqExprNode::blocks, Array<BindingBlock>(blocks));
   }
 
 private:
@@ -120,9 +118,7 @@ Module reachable(const Module& module) {
 
 Result<Module> removeDead(const Module& module) {
   BEVEL_TRY(Module out, mapFunctions(module, [&](const Module&, const Function& f) -> Result<Function> {
-              auto copy = mutableCopy(f);
-              copy->body = Remover(module).clean(f->body);
-              return Function(copy);
+              return with(f, &FunctionNode::body, Remover(module).clean(f->body));
             }));
   return reachable(out);
 }
