@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- line counts: begin -->", "<!-- line counts: end -->"
 SUFFIXES = {".cc", ".h", ".c", ".def", ".inc"}
-BUDGET = 67_000  # lines of src
+BUDGET = 64_000  # lines of src
 
 # What the table compares with: (lines, lines of code) of each folder at commit cd8dfcc.
 REFERENCE = {
