@@ -6,7 +6,6 @@
 #include "autosched/tile_model.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace bevel {
 namespace {

@@ -6,7 +6,6 @@
 #include "sched/step.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 namespace bevel {
 namespace {

@@ -8,7 +8,6 @@
 #include "ir/structural.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <map>
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,6 @@
 #include "ops/ops.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace bevel {

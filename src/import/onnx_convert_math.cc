@@ -1,8 +1,6 @@
 // Arithmetic whose meaning changed between versions, variadic operators, casts, products, quantised products.
 #include "import/onnx_helpers.h"
 
-#include <cmath>
-
 namespace bevel::onnx {
 
 namespace {

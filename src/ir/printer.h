@@ -16,11 +16,8 @@ struct PrintedRange {
 };
 
 struct PrintOptions {
-  /// Constants of at most this many elements are written in place; larger ones as
-  /// `metadata["relax.expr.Constant"][i]`.
-  int64_t inlineElements = 16;
-  /// Collects the constants that the text refers to by number, in order (ir/constants.h keeps them beside the
-  /// text).
+  /// Collects the constants that the text refers to by number, `metadata["relax.expr.Constant"][i]`, in order
+  /// (ir/constants.h keeps them beside the text): those of many elements.
   std::vector<Constant>* constants = nullptr;
   /// Starts a module with the `from tvm.script import …` lines.
   bool imports = false;

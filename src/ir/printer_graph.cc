@@ -8,6 +8,8 @@
 
 namespace bevel::detail {
 
+constexpr int64_t kInlineElements = 16; // larger constants stand beside the text
+
 void Printer::graph(const NodeRef& e) {
   Mark mark(*this, e);
   if (auto* n = e.as<GraphVarNode>()) return put(varName(n, n->name));
@@ -82,7 +84,7 @@ void Printer::graphCall(const GraphCallNode& n) {
 
 bool Printer::inlineConstant(const TensorObject& t) const {
   if (t.dtype.isString()) return true;
-  if (t.size() > options_.inlineElements || t.dtype.lanes != 1 || t.dtype.code == TypeCode::kComplex ||
+  if (t.size() > kInlineElements || t.dtype.lanes != 1 || t.dtype.code == TypeCode::kComplex ||
       t.dtype.isHandle())
     return false;
   for (int64_t i = 0; i < t.size(); ++i) { // unusual NaNs and large uint64 stay bytes

@@ -10,6 +10,8 @@
 namespace bevel {
 namespace {
 
+constexpr size_t kContext = 2; // lines before and after an underlined one
+
 std::vector<std::string_view> linesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -87,8 +89,7 @@ private:
     if (lines.empty()) return;
     Underline u{0, 0, lines[0].size()};
     if (it != ranges.end()) u = locate(lines, it->second);
-    size_t first = u.line - std::min(u.line, size_t(options_.contextLines)),
-           last = std::min(lines.size() - 1, u.line + size_t(options_.contextLines));
+    size_t first = u.line - std::min(u.line, kContext), last = std::min(lines.size() - 1, u.line + kContext);
     size_t cut = std::string_view::npos; // the common indentation is left out
     for (size_t i = first; i <= last; ++i)
       if (!lines[i].empty()) cut = std::min(cut, lines[i].find_first_not_of(' '));

@@ -13,8 +13,7 @@ namespace bevel {
 struct RenderOptions {
   /// The module or function that the error's nodes belong to; null: each node is printed by itself.
   NodeRef within;
-  int contextLines = 2; // printed before and after an underlined line
-  bool color = false;   // ANSI colours
+  bool color = false; // ANSI colours
 };
 
 /// "file:3:7: error: message", the line with a caret where the error has its source, the IR with `^^^` under

@@ -6,8 +6,6 @@
 // The coordinates are a tensor of their own, so that the taps of all axes share them.
 #include "ops/common.h"
 
-#include <algorithm>
-
 namespace bevel::ops {
 
 namespace {

@@ -8,8 +8,6 @@
 
 #include "arith/dims.h"
 
-#include <cstring>
-
 namespace bevel::ops {
 
 namespace {

@@ -1,8 +1,6 @@
 // C API: values, tensors, text, lists.
 #include "runtime/api.h"
 
-#include <cstring>
-
 using namespace bevel::rt;
 
 void bevel_retain(const bevel_value* value) {

@@ -6,7 +6,6 @@
 
 #include <mutex>
 #include <new>
-#include <stdexcept>
 #include <unordered_map>
 
 namespace bevel::rt {

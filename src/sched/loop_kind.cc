@@ -3,8 +3,6 @@
 #include "ir/structural.h"
 #include "loop/dependence.h"
 
-#include <algorithm>
-
 namespace bevel {
 
 AccessModel modelOf(const Path& path) {

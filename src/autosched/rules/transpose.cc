@@ -11,8 +11,6 @@
 #include "sched/steps/get.h"
 #include "sched/steps/loops.h"
 
-#include <algorithm>
-
 namespace bevel {
 
 using namespace steps;

@@ -2,7 +2,6 @@
 #include "runtime/ops/access.h"
 #include "runtime/ops/entries.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace bevel::rt {

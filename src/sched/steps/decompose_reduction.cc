@@ -5,8 +5,6 @@
 #include "sched/dataflow.h"
 #include "sched/steps/step_impl.h"
 
-#include <algorithm>
-
 namespace bevel::steps {
 
 constexpr const char* kDoc =

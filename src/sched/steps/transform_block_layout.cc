@@ -6,8 +6,6 @@
 #include "sched/layout.h"
 #include "sched/steps/step_impl.h"
 
-#include <algorithm>
-
 namespace bevel::steps {
 
 constexpr const char* kDoc =
